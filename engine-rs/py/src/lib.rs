@@ -1,0 +1,8 @@
+//! `pyvosti._core`: the bindings. Each module converts between numpy and Rust and adds nothing else.
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}

@@ -1,0 +1,1 @@
+"""Deterministic LLM inference with a machine-checked proof."""
