@@ -1,0 +1,90 @@
+"""Hugging Face folders: config.json and safetensors, in one file or in shards."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pyvosti.config import ModelConfig, config_from_hf
+from pyvosti.errors import ModelError
+from pyvosti.safetensors_file import read_safetensors
+from pyvosti.weights import Tensor, check_tensors
+
+_WHOLE = {
+    "model.embed_tokens.weight": "embed",
+    "model.norm.weight": "norm",
+    "lm_head.weight": "head",
+}
+_LAYER = {
+    "input_layernorm.weight": "attn_norm",
+    "self_attn.q_proj.weight": "q",
+    "self_attn.k_proj.weight": "k",
+    "self_attn.v_proj.weight": "v",
+    "self_attn.o_proj.weight": "o",
+    "self_attn.q_proj.bias": "q_bias",
+    "self_attn.k_proj.bias": "k_bias",
+    "self_attn.v_proj.bias": "v_bias",
+    "self_attn.q_norm.weight": "q_norm",
+    "self_attn.k_norm.weight": "k_norm",
+    "post_attention_layernorm.weight": "ffn_norm",
+    "mlp.gate_proj.weight": "gate",
+    "mlp.up_proj.weight": "up",
+    "mlp.down_proj.weight": "down",
+}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object. Raises ModelError when there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError):
+        raise ModelError(f"{path} is not valid JSON") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} does not hold a JSON object")
+    return value
+
+
+def read_hf_model(folder: Path) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """Configuration and weights of a folder, checked against each other."""
+    config = config_from_hf(read_json(folder / "config.json"))
+    tensors: dict[str, Tensor] = {}
+    for file in _weight_files(folder):
+        for hf_name, tensor in read_safetensors(file).items():
+            name = _name(hf_name)
+            ignored = name is None or (name == "head" and config.tie_embeddings)
+            if name is not None and not ignored:
+                tensors[name] = tensor
+    check_tensors(config, tensors, folder)
+    return config, tensors
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        weight_map = read_json(index).get("weight_map")
+        if not isinstance(weight_map, dict):
+            raise ModelError(f"{index} has no weight_map")
+        names = sorted({str(name) for name in weight_map.values()})
+        files = [folder / Path(name).name for name in names]
+    else:
+        files = [folder / "model.safetensors"]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise ModelError(f"{folder} lacks {missing[0]}; download the model again")
+    return files
+
+
+def _name(hf_name: str) -> str | None:
+    """Our name of a tensor; None for one that holds no weight; its own when unknown."""
+    if hf_name.endswith("rotary_emb.inv_freq"):
+        return None
+    if hf_name in _WHOLE:
+        return _WHOLE[hf_name]
+    match = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", hf_name)
+    if match and match[2] in _LAYER:
+        return f"layers.{match[1]}.{_LAYER[match[2]]}"
+    return hf_name
