@@ -1,0 +1,7 @@
+//! The pages an auditor reads, in this order.
+pub mod deployment;
+pub mod reference;
+pub mod sampler;
+pub mod kernel_contract;
+
+

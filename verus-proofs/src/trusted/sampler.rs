@@ -1,0 +1,28 @@
+//! The sampler: a function of one row of logits, its own state and its own request's tokens.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::reference::*;
+
+verus! {
+
+/// `State` holds the sampling parameters (temperature, top-k, penalties, bias, ...), the seed and the
+/// sample index; the output position is the number of tokens drawn so far. Sample 0 of n starts
+/// in the state of n = 1.
+pub trait Sampler: Model {
+    type State;
+
+    /// The next token, and the sampler's state after it. `history`: prompt and outputs so far.
+    spec fn sample(
+        logits: Self::Logits,
+        state: Self::State,
+        history: Seq<Token>,
+    ) -> (Token, Self::State);
+}
+
+/// One token drawn from `logits` and appended.
+pub open spec fn extend<D: Sampler>(s: Stream<D::State>, logits: D::Logits) -> Stream<D::State> {
+    let (token, state) = D::sample(logits, s.state, s.tokens);
+    Stream { tokens: s.tokens.push(token), state }
+}
+
+} // verus!
