@@ -1,0 +1,131 @@
+"""`just verify`: everything that is proved, verified anew, and what it rests on.
+
+Checks the pinned versions; verifies vstd and the workspace's verified crates in an empty target
+folder, where each must print one `verification results` line with 0 errors; runs the audit; prints
+the theorems with the assumptions that their statements name, and a table by crate. The last line
+is JSON; its `verified` counts the project's crates, vstd's own functions stand under `crates`.
+
+    verify.py [--record] [--seeds 1,2,3] [Verus arguments that verify no less]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import audit
+from audit_scan import crates
+from line_count import count, theorems
+from rust_source import SourceError
+from verified_sources import RECORD, hashes, pins
+from verus_tool import Verus, VerusError, find_verus
+
+# What a Verus argument may begin with: options that make it verify no less than without them.
+HARMLESS = ("--smt-option", "--rlimit", "--time", "--num-threads", "--expand-errors", "--multiple")
+Table = list[tuple[str, int, float]]
+
+
+def verify_all(verus: Verus, root: Path, target: Path, arguments: list[str]) -> Table:
+    """`(crate, functions verified, seconds)`, vstd's with the first crate's.
+
+    Raises VerusError unless every crate printed exactly one summary line.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    table: Table = []
+    for crate in [c.name for c in crates(root) if c.verified]:
+        expected = [crate] if table else ["vstd", crate]
+        counts, seconds = verus.verify(crate, target, arguments)
+        if len(counts) != len(expected):
+            raise VerusError(
+                f"{len(counts)} results where {' and '.join(expected)} should give one each: "
+                "Cargo did not run Verus on a crate that it took as up to date"
+            )
+        table += [(name, n, seconds) for name, n in zip(expected, counts, strict=True)]
+    return table
+
+
+def verify_again(verus: Verus, root: Path, target: Path, arguments: list[str]) -> None:
+    """The project's crates once more with other arguments, over the vstd already verified."""
+    for crate in [c.name for c in crates(root) if c.verified]:
+        for marks in target.glob(f"**/.fingerprint/{crate}-*"):
+            shutil.rmtree(marks)
+    for crate in [c.name for c in crates(root) if c.verified]:
+        counts, _ = verus.verify(crate, target, arguments)
+        if len(counts) != 1:
+            raise VerusError(f"{crate}: {len(counts)} results, not one")
+
+
+def print_theorems(root: Path, rows: list[audit.Row]) -> list[dict[str, str]]:
+    """Prints each theorem and the assumptions its statement names; the list for the JSON line."""
+    assumed = {row.name for row in rows if row.kind in audit.FREE and row.file != "-"}
+    listed = []
+    print(f"\n{'theorem':<34} {'file':<52} rests on")
+    for name, file, line, words in theorems(root):
+        print(f"{name:<34} {f'{file}:{line}':<52} {', '.join(sorted(words & assumed)) or '-'}")
+        listed.append({"theorem": name, "file": file})
+    return listed
+
+
+def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
+    """All of it; returns the exit code. Raises VerusError, OSError, ValueError, SourceError."""
+    start = time.monotonic()
+    versions, before = pins(root), hashes(root)
+    verus = find_verus()
+    print(f"Verus {versions['verus']} in {verus.folder}; vstd {versions['vstd'].split()[0]}")
+    target = root / "target" / "verus"
+    table = verify_all(verus, root, target, arguments)
+    for seed in options.seeds:
+        print(f"once more with random seed {seed}")
+        verify_again(verus, root, target, [*arguments, f"--smt-option=smt.random_seed={seed}"])
+    if hashes(root) != before:
+        raise VerusError("a source changed while it was being verified: run `just verify` again")
+    print()
+    code = audit.main(root)
+    listed = print_theorems(root, audit.read_table(root / "verus-proofs" / "TRUSTED.md"))
+    print(f"\n{'crate':<34} {'verified':>8} {'errors':>7} {'seconds':>8}")
+    for name, verified, seconds in table:
+        shown = f"{seconds:8.1f}" if name != "vstd" else "       *"
+        print(f"{name:<34} {verified:>8} {0:>7} {shown}")
+    print(f"* vstd is verified in the run of {table[1][0]}")
+    own = {name: verified for name, verified, _ in table if name != "vstd"}
+    crates_verified = {name: verified for name, verified, _ in table}
+    if code == 0 and options.record:
+        record: dict[str, Any] = {"pins": versions, "tools": verus.versions()}
+        record |= {"crates": crates_verified, "errors": 0, "theorems": listed}
+        record |= {"lines": count(root), "sources": before}
+        (root / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        print(f"recorded in {RECORD}")
+    result: dict[str, Any] = {"verified": sum(own.values()), "errors": 0, "theorems": listed}
+    result |= {"lines": count(root), "seconds": round(time.monotonic() - start, 1)}
+    result |= {"crates": crates_verified, "audit": code == 0}
+    print(json.dumps(result))
+    return code
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def main() -> int:
+    """Parses the command line; errors are one sentence and exit code 1."""
+    parser = argparse.ArgumentParser(description="verify every proof with the pinned Verus")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD}")
+    parser.add_argument("--seeds", type=_numbers, default=[], help="verify again with each seed")
+    options, arguments = parser.parse_known_args()
+    weaker = [a for a in arguments if a.startswith("-") and not a.startswith(HARMLESS)]
+    if weaker or (options.record and arguments):
+        parser.error(f"not in a full verification: {' '.join(weaker or arguments)}")
+    try:
+        return run(Path(__file__).resolve().parent.parent, options, arguments)
+    except (VerusError, SourceError, OSError, ValueError) as error:
+        print(f"verify: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

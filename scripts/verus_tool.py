@@ -1,0 +1,106 @@
+"""Finds an installed Verus, and runs `cargo verus verify` on one crate."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from verified_sources import VERUS
+
+SUMMARY = re.compile(r"^verification results:: (\d+) verified, (\d+) errors$", re.MULTILINE)
+HOW_TO_GET = f"""\
+Verus {VERUS} was not found in $VERUS, ~/.verus or PATH.
+Get that release for your system from the releases of the GitHub project verus-lang/verus
+(tag release/{VERUS}), unpack it, and set VERUS to the folder that holds `verus`, `cargo-verus`
+and `z3`. The release says which Rust toolchain it needs.
+Without Verus, `just check-verified` tells whether these sources are the verified ones."""
+
+
+class VerusError(Exception):
+    """Verus is missing, of another version, or did not verify everything."""
+
+
+@dataclass(frozen=True)
+class Verus:
+    """An installed Verus of the pinned version: its folder and the environment to run it in."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def verify(self, crate: str, target: Path, arguments: list[str]) -> tuple[list[int], float]:
+        """Functions verified by each summary line, in order, and seconds. VerusError on errors."""
+        command = ["cargo", "verus", "verify", "-p", crate, "--locked", "--target-dir", str(target)]
+        if arguments:
+            command += ["--fwd-verus-args-to", "roots", "--", *arguments]
+        start = time.monotonic()
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        seconds = time.monotonic() - start
+        print(done.stdout, end="", flush=True)
+        summaries = SUMMARY.findall(done.stdout)
+        if done.returncode != 0 or any(errors != "0" for _, errors in summaries):
+            raise VerusError(f"{crate} does not verify (exit code {done.returncode})")
+        if done.stdout.count("verification results::") != len(summaries):
+            raise VerusError(f"{crate} was verified in part only")
+        return [int(verified) for verified, _ in summaries], seconds
+
+    def versions(self) -> dict[str, str]:
+        """The versions of the solver and of the compiler that Verus uses, as they print them."""
+        z3 = self.environment.get("VERUS_Z3_PATH", str(self.folder / "z3"))
+        rustc = self.environment.get("RUSTC", "rustc")
+        return {"z3": self._ask(z3), "rustc": self._ask(rustc)}
+
+    def _ask(self, program: str) -> str:
+        done = subprocess.run(
+            [program, "--version"], env=self.environment, capture_output=True, text=True
+        )
+        return done.stdout.splitlines()[0].strip() if done.stdout else "unknown"
+
+
+def find_verus() -> Verus:
+    """The pinned Verus in $VERUS, ~/.verus or on PATH. Raises VerusError with what to do next."""
+    on_path = shutil.which("cargo-verus")
+    places = [os.environ.get("VERUS"), str(Path.home() / ".verus")]
+    places.append(str(Path(on_path).resolve().parent) if on_path else None)
+    for place in places:
+        folder = Path(place) if place else None
+        if folder and (folder / "verus").is_file() and (folder / "cargo-verus").is_file():
+            found = Verus(folder, _environment(folder))
+            reported = subprocess.run(
+                [folder / "verus", "--version"],
+                env=found.environment,
+                capture_output=True,
+                text=True,
+            ).stdout
+            if VERUS not in reported.split():
+                version = " ".join(reported.split()) or "no version"
+                raise VerusError(f"{folder}/verus is not Verus {VERUS}: it reports {version}")
+            return found
+    raise VerusError(HOW_TO_GET)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The environment with Verus first on PATH, its env.sh applied, and no compiler flags."""
+    script = folder / "env.sh"
+    environment = dict(os.environ)
+    if script.is_file():
+        shown = subprocess.run(
+            ["bash", "-c", 'set -e; source "$1" >&2; exec env -0', "env", script],
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout.decode()
+        environment = dict(entry.split("=", 1) for entry in shown.split("\0") if "=" in entry)
+    for name in ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS"):
+        environment.pop(name, None)
+    environment["PATH"] = f"{folder}{os.pathsep}{environment['PATH']}"
+    return environment
