@@ -70,7 +70,7 @@ class _Cursor:
     """Reads values one after the other and refuses to read past the end."""
 
     def __init__(self, data: NDArray[np.uint8], path: Path) -> None:
-        self.view = memoryview(data)
+        self.view = data.data
         self.path = path
         self.offset = 0
 

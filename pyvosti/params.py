@@ -93,7 +93,8 @@ def _count(
         return
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise RequestError(f"{name} must be a whole number, not {value!r}")
-    if value < low or (high is not None and value > high):
+    number = int(value)
+    if number < low or (high is not None and number > high):
         limits = f"at least {low}" if high is None else f"{low} to {high}"
         raise RequestError(f"{name} must be {limits}, not {value}")
 
@@ -110,7 +111,7 @@ def _number(name: str, value: Any, low: float, high: float) -> None:
 def _stop_strings(stop: Any) -> tuple[str, ...]:
     if stop is None:
         return ()
-    strings = [stop] if isinstance(stop, (str, bytes)) else list(stop)
+    strings: list[Any] = [stop] if isinstance(stop, (str, bytes)) else list(stop)
     for string in strings:
         if not isinstance(string, str):
             raise RequestError(f"stop must be text, not {type(string).__name__} {string!r}")

@@ -1,0 +1,275 @@
+"""`LLM`: a model, an engine and a backend behind three methods."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+from pyvosti._core import Engine
+from pyvosti.chat import Message, render_chat
+from pyvosti.errors import ConfigError, RequestError
+from pyvosti.limits import make_limits
+from pyvosti.loader import load_model
+from pyvosti.outputs import RequestOutput, StreamChunk
+from pyvosti.params import SamplingParams
+from pyvosti.prompts import Prompt, list_params, list_prompts
+from pyvosti.request import Recording, Request, Sample
+from pyvosti.runner import CpuRunner
+from pyvosti.session import Session
+
+Backend = Literal["auto", "cpu", "cuda"]
+ParamsOrList = SamplingParams | Sequence[SamplingParams]
+
+
+class LLM:
+    """Generates text, the same bits for a request whatever else runs.
+
+    A request's logits and tokens are a function of the model and the request alone. What may
+    be varied without changing a bit: pool size, token budget, maximum sequences, prefix cache,
+    threads, ISA, and which requests run together.
+
+    Not for several threads at once; several streams of one thread may interleave.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        backend: Backend = "auto",
+        num_blocks: int | None = None,
+        kv_cache_tokens: int | None = None,
+        block_size: int = 16,
+        max_seqs: int = 128,
+        max_batched_tokens: int = 256,
+        max_model_len: int | None = None,
+        prefix_cache: bool = True,
+        threads: int | None = None,
+        isa: str | None = None,
+        record_logits: bool = False,
+        record_digests: bool = False,
+    ) -> None:
+        """Loads a model: a folder, a GGUF file, a Hub id, or "smollm2".
+
+        The KV pool has `num_blocks` blocks of `block_size` tokens, or as many as hold
+        `kv_cache_tokens`; by default up to 65,536 tokens within a quarter of memory. `record_*`
+        keep logits (see `CompletionOutput`). Raises ModelError or ConfigError.
+        """
+        if backend not in ("auto", "cpu"):
+            raise ConfigError(f"backend {backend!r} is not available; use 'cpu' or 'auto'")
+        loaded = load_model(model)
+        self.name, self.config, self.tokenizer = loaded.name, loaded.config, loaded.tokenizer
+        self.limits = make_limits(
+            loaded.config,
+            num_blocks=num_blocks,
+            kv_cache_tokens=kv_cache_tokens,
+            block_size=block_size,
+            max_seqs=max_seqs,
+            max_batched_tokens=max_batched_tokens,
+            max_model_len=max_model_len,
+            threads=threads,
+            isa=isa,
+        )
+        self.recording = Recording(record_logits, record_digests)
+        _, group_windows = self.config.layer_groups(self.limits.max_model_len)
+        try:
+            engine = Engine(
+                [self.limits.num_blocks] * len(group_windows),
+                self.limits.block_size,
+                self.limits.max_seqs,
+                self.limits.max_batched_tokens,
+                self.limits.max_model_len,
+                self.config.vocab,
+                prefix_cache,
+            )
+            runner = CpuRunner(self.config, loaded.tensors, self.limits)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self.session = Session(engine, runner)
+
+    def generate(
+        self,
+        prompts: str | Sequence[str] | None = None,
+        sampling_params: ParamsOrList | None = None,
+        *,
+        prompt_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        salt: int = 0,
+    ) -> list[RequestOutput]:
+        """Completes each prompt; results are in the order of the prompts.
+
+        A prompt is text, or token ids in `prompt_token_ids`; parameters are one for all or one
+        each. KV is shared only between requests of the same `salt`. A refused request gives an
+        output with `error` set while the others run; the only request of a call raises it.
+        """
+        return self._generate(list_prompts(prompts, prompt_token_ids), sampling_params, salt)
+
+    def generate_stream(
+        self,
+        prompts: str | Sequence[str] | None = None,
+        sampling_params: ParamsOrList | None = None,
+        *,
+        prompt_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        salt: int = 0,
+    ) -> Iterator[StreamChunk]:
+        """As `generate`, giving text and tokens as they come.
+
+        A request's last chunk carries its whole `RequestOutput`. Closing the iterator aborts
+        what is unfinished.
+        """
+        return self._stream(list_prompts(prompts, prompt_token_ids), sampling_params, salt)
+
+    def chat(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        sampling_params: ParamsOrList | None = None,
+        *,
+        salt: int = 0,
+        **template: Any,
+    ) -> list[RequestOutput]:
+        """Answers a conversation, or each of several, by the model's chat template.
+
+        `template` goes to `pyvosti.chat.render_chat`: add_generation_prompt, chat_template,
+        template_kwargs.
+        """
+        return self._generate(self._render(messages, template), sampling_params, salt)
+
+    def chat_stream(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        sampling_params: ParamsOrList | None = None,
+        *,
+        salt: int = 0,
+        **template: Any,
+    ) -> Iterator[StreamChunk]:
+        """As `chat`, giving text and tokens as they come."""
+        return self._stream(self._render(messages, template), sampling_params, salt)
+
+    def reset_prefix_cache(self) -> None:
+        """Forgets what finished requests left; running ones keep their own."""
+        self.session.engine.reset_cache()
+
+    def stats(self) -> dict[str, int]:
+        """The engine's counters: blocks by state, requests, plans, hits, preemptions."""
+        return self.session.engine.stats()
+
+    def _generate(
+        self, prompts: list[Prompt], params: ParamsOrList | None, salt: int
+    ) -> list[RequestOutput]:
+        with self._open(prompts, params, salt, {}) as entries:
+            for entry in entries:
+                while isinstance(entry, Request) and not entry.finished:
+                    self.session.step()
+            return [entry.output() if isinstance(entry, Request) else entry for entry in entries]
+
+    def _stream(
+        self, prompts: list[Prompt], params: ParamsOrList | None, salt: int
+    ) -> Iterator[StreamChunk]:
+        inbox: dict[Sample, None] = {}
+        with self._open(prompts, params, salt, inbox) as entries:
+            for index, entry in enumerate(entries):
+                if isinstance(entry, RequestOutput):
+                    yield StreamChunk(index, 0, "", [], None, entry)
+            for entry in entries:
+                while isinstance(entry, Request) and not entry.finished:
+                    self.session.step()
+                    yield from _take_chunks(inbox)
+            yield from _take_chunks(inbox)  # what another stream's steps have finished
+
+    @contextmanager
+    def _open(
+        self,
+        prompts: list[Prompt],
+        params: ParamsOrList | None,
+        salt: int,
+        inbox: dict[Sample, None],
+    ) -> Iterator[list[Request | RequestOutput]]:
+        """Adds the requests; a refused one is an output with its error. Aborts what is left."""
+        entries: list[Request | RequestOutput] = []
+        try:
+            for prompt, own in zip(prompts, list_params(params, len(prompts)), strict=True):
+                index = len(entries)
+                try:
+                    request = self._request(index, prompt, own, salt, inbox)
+                    entries.append(request)
+                    self.session.add(request)
+                except RequestError as error:
+                    if len(prompts) == 1:
+                        raise
+                    entries[index:] = [RequestOutput(index, prompt.text, [], error=error)]
+            yield entries
+        finally:
+            for entry in entries:
+                if isinstance(entry, Request):
+                    self.session.abort(entry)
+
+    def _request(
+        self,
+        index: int,
+        prompt: Prompt,
+        params: SamplingParams,
+        salt: int,
+        inbox: dict[Sample, None],
+    ) -> Request:
+        ids = prompt.encode(self.tokenizer, self.config.vocab)
+        room = self.limits.max_model_len - len(ids)
+        if room < 1:
+            raise RequestError(
+                f"the prompt has {len(ids)} tokens, but a sequence may have "
+                f"{self.limits.max_model_len}, output included: shorten it or raise max_model_len"
+            )
+        for name, named in (
+            ("stop_token_ids", params.stop_token_ids),
+            ("logit_bias", params.logit_bias),
+        ):
+            if any(token_id >= self.config.vocab for token_id in named):
+                raise RequestError(
+                    f"{name} has token id {max(named)}, but the model knows 0 to "
+                    f"{self.config.vocab - 1}"
+                )
+        return Request(
+            index=index,
+            text=prompt.text,
+            prompt=ids,
+            params=params,
+            seed=secrets.randbits(64) if params.seed is None else params.seed,
+            max_tokens=room if params.max_tokens is None else min(params.max_tokens, room),
+            salt=salt,
+            vocab=self.config.vocab,
+            tokenizer=self.tokenizer,
+            recording=self.recording,
+            inbox=inbox,
+        )
+
+    def _render(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        template: dict[str, Any],
+    ) -> list[Prompt]:
+        prompts = []
+        for conversation in _conversations(messages):
+            try:
+                text = render_chat(self.tokenizer, conversation, **template)
+                prompts.append(Prompt(text=text, add_special_tokens=False))
+            except RequestError as error:
+                prompts.append(Prompt(error=error))
+        return prompts
+
+
+def _conversations(messages: Any) -> list[Any]:
+    """One conversation, or each of several."""
+    several = isinstance(messages, Sequence) and messages and isinstance(messages[0], (list, tuple))
+    return list(messages) if several else [messages]
+
+
+def _take_chunks(inbox: dict[Sample, None]) -> Iterator[StreamChunk]:
+    while inbox:
+        sample = next(iter(inbox))
+        del inbox[sample]
+        request = sample.request
+        chunk = sample.chunk()
+        if request.finished and not any(other in inbox for other in request.samples):
+            chunk = replace(chunk, output=request.output())
+        yield chunk
