@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verified_sources import VERUS
 
-SUMMARY = re.compile(r"^verification results:: (\d+) verified, (\d+) errors$", re.MULTILINE)
+SUMMARY = re.compile(r"verification results:: (\d+) verified, (\d+) errors")
 HOW_TO_GET = f"""\
 Verus {VERUS} was not found in $VERUS, ~/.verus or PATH.
 Get that release for your system from the releases of the GitHub project verus-lang/verus
@@ -32,27 +32,37 @@ class Verus:
     folder: Path
     environment: dict[str, str]
 
-    def verify(self, crate: str, target: Path, arguments: list[str]) -> tuple[list[int], float]:
-        """Functions verified by each summary line, in order, and seconds. VerusError on errors."""
+    def verify(self, crate: str, target: Path, arguments: list[str]) -> list[tuple[int, float]]:
+        """`(functions verified, seconds)` of each summary line, in order, as it comes.
+
+        Raises VerusError when Verus fails, finds an error or verifies in part.
+        """
         command = ["cargo", "verus", "verify", "-p", crate, "--locked", "--target-dir", str(target)]
         if arguments:
             command += ["--fwd-verus-args-to", "roots", "--", *arguments]
-        start = time.monotonic()
-        done = subprocess.run(
+        results, clean, start = [], True, time.monotonic()
+        with subprocess.Popen(
             command,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-        )
-        seconds = time.monotonic() - start
-        print(done.stdout, end="", flush=True)
-        summaries = SUMMARY.findall(done.stdout)
-        if done.returncode != 0 or any(errors != "0" for _, errors in summaries):
-            raise VerusError(f"{crate} does not verify (exit code {done.returncode})")
-        if done.stdout.count("verification results::") != len(summaries):
-            raise VerusError(f"{crate} was verified in part only")
-        return [int(verified) for verified, _ in summaries], seconds
+        ) as running:
+            assert running.stdout is not None
+            for line in running.stdout:
+                print(line, end="", flush=True)
+                if "verification results::" in line:
+                    summary = SUMMARY.fullmatch(line.rstrip("\n"))
+                    clean &= summary is not None and summary[2] == "0"
+                    now = time.monotonic()
+                    results.append((int(summary[1]) if summary else 0, now - start))
+                    start = now
+        if running.returncode != 0 or not clean:
+            raise VerusError(
+                f"{crate} is not verified: exit code {running.returncode}, "
+                "and every result must be whole and without an error"
+            )
+        return results
 
     def versions(self) -> dict[str, str]:
         """The versions of the solver and of the compiler that Verus uses, as they print them."""
