@@ -1,0 +1,246 @@
+"""The command line: `pyvosti generate | chat | models | version`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pyvosti import terminal
+from pyvosti.errors import ConfigError, PyvostiError, RequestError
+
+if TYPE_CHECKING:
+    from pyvosti.llm import LLM
+    from pyvosti.params import SamplingParams
+
+app = typer.Typer(
+    help="Deterministic LLM inference with a machine-checked proof.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Model = Annotated[str, typer.Option("--model", "-m", help="Folder, GGUF file, Hub id, or smollm2.")]
+MaxTokens = Annotated[int, typer.Option(help="Most tokens to generate.")]
+Temperature = Annotated[float, typer.Option(help="0: the most likely token.")]
+TopK = Annotated[int, typer.Option(help="Keep the k most likely tokens; 0: all.")]
+TopP = Annotated[float, typer.Option(help="Keep tokens up to this probability.")]
+MinP = Annotated[float, typer.Option(help="Drop tokens below this share of the likeliest.")]
+Seed = Annotated[int | None, typer.Option(help="0 to 2**64-1; drawn and reported if missing.")]
+Samples = Annotated[int, typer.Option("--n", "-n", help="Samples per prompt.")]
+Stop = Annotated[list[str] | None, typer.Option(help="End before this text (repeatable).")]
+Backend = Annotated[str, typer.Option(help="auto or cpu.")]
+Threads = Annotated[int | None, typer.Option(help="CPU threads; default: all.")]
+Isa = Annotated[str | None, typer.Option(help="baseline, avx2 or avx512; default: the widest.")]
+NumBlocks = Annotated[int | None, typer.Option(help="Blocks in the KV pool.")]
+KvTokens = Annotated[int | None, typer.Option(help="Tokens in the KV pool, instead of blocks.")]
+BlockSize = Annotated[int, typer.Option(help="Tokens of a KV block.")]
+MaxSeqs = Annotated[int, typer.Option(help="Most sequences in a step.")]
+MaxBatched = Annotated[int, typer.Option(help="Most tokens in a step.")]
+MaxLen = Annotated[int | None, typer.Option(help="Most tokens of a sequence.")]
+PrefixCache = Annotated[bool, typer.Option(help="Reuse the KV of equal prefixes.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object per request.")]
+Report = Annotated[
+    bool,
+    typer.Option("--deterministic-report", help="Print the digest of each request's logits."),
+]
+
+
+@app.command()
+def generate(
+    prompts: Annotated[list[str] | None, typer.Argument(help="Prompts; - reads one.")] = None,
+    model: Model = "smollm2",
+    prompts_file: Annotated[Path | None, typer.Option(help="One prompt per line.")] = None,
+    max_tokens: MaxTokens = 64,
+    temperature: Temperature = 0.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    min_p: MinP = 0.0,
+    seed: Seed = None,
+    n: Samples = 1,
+    stop: Stop = None,
+    ignore_eos: Annotated[bool, typer.Option(help="Go on after the model's end.")] = False,
+    presence_penalty: Annotated[float, typer.Option(help="-2 to 2.")] = 0.0,
+    frequency_penalty: Annotated[float, typer.Option(help="-2 to 2.")] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(help="1: none.")] = 1.0,
+    logprobs: Annotated[int | None, typer.Option(help="Likeliest tokens to report.")] = None,
+    backend: Backend = "auto",
+    threads: Threads = None,
+    isa: Isa = None,
+    num_blocks: NumBlocks = None,
+    kv_cache_tokens: KvTokens = None,
+    block_size: BlockSize = 16,
+    max_seqs: MaxSeqs = 128,
+    max_batched_tokens: MaxBatched = 256,
+    max_model_len: MaxLen = None,
+    prefix_cache: PrefixCache = True,
+    json: Json = False,
+    deterministic_report: Report = False,
+) -> None:
+    """Completes prompts; a single one is printed as it comes."""
+    with _one_sentence():
+        params = _params(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            seed=seed,
+            n=n,
+            stop=stop,
+            ignore_eos=ignore_eos,
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            repetition_penalty=repetition_penalty,
+            logprobs=logprobs,
+        )
+        texts = _read_prompts(prompts or [], prompts_file)
+        llm = _load(
+            model,
+            backend=backend,
+            threads=threads,
+            isa=isa,
+            num_blocks=num_blocks,
+            kv_cache_tokens=kv_cache_tokens,
+            block_size=block_size,
+            max_seqs=max_seqs,
+            max_batched_tokens=max_batched_tokens,
+            max_model_len=max_model_len,
+            prefix_cache=prefix_cache,
+            record_digests=deterministic_report,
+        )
+        chunks = llm.generate_stream(texts, params)
+        one = len(texts) == 1 and n == 1 and not json
+        outputs = terminal.live(chunks) if one else terminal.progress(chunks, len(texts) * n)
+        if json:
+            terminal.print_json(outputs)
+        elif not one:
+            terminal.print_outputs(outputs)
+        if deterministic_report and not json:
+            terminal.print_report(outputs)
+        _exit_if_refused(terminal.print_errors(outputs))
+
+
+@app.command()
+def chat(
+    message: Annotated[str | None, typer.Argument(help="One question; none: a dialogue.")] = None,
+    model: Model = "smollm2",
+    system: Annotated[str | None, typer.Option(help="System message.")] = None,
+    max_tokens: MaxTokens = 512,
+    temperature: Temperature = 0.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    min_p: MinP = 0.0,
+    seed: Seed = None,
+    stop: Stop = None,
+    backend: Backend = "auto",
+    threads: Threads = None,
+    isa: Isa = None,
+    num_blocks: NumBlocks = None,
+    kv_cache_tokens: KvTokens = None,
+    max_model_len: MaxLen = None,
+    json: Json = False,
+    deterministic_report: Report = False,
+) -> None:
+    """Talks to a model through its chat template; answers are printed as they come."""
+    with _one_sentence():
+        params = _params(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            seed=seed,
+            stop=stop,
+        )
+        llm = _load(
+            model,
+            backend=backend,
+            threads=threads,
+            isa=isa,
+            num_blocks=num_blocks,
+            kv_cache_tokens=kv_cache_tokens,
+            max_model_len=max_model_len,
+            record_digests=deterministic_report,
+        )
+        messages: list[Any] = [{"role": "system", "content": system}] if system else []
+        for question in [message] if message is not None else terminal.questions():
+            messages.append({"role": "user", "content": question})
+            chunks = llm.chat_stream(messages, params)
+            outputs = terminal.progress(chunks, 1) if json else terminal.live(chunks)
+            if json:
+                terminal.print_json(outputs)
+            elif deterministic_report:
+                terminal.print_report(outputs)
+            messages.append({"role": "assistant", "content": outputs[0].outputs[0].text})
+
+
+@app.command()
+def models(json: Json = False) -> None:
+    """Lists the models that can be loaded without a download."""
+    from pyvosti.models import SMOLLM2_COMMAND, find_models
+
+    with _one_sentence():
+        terminal.print_models(find_models(), json, f"for a small one, run: {SMOLLM2_COMMAND}")
+
+
+@app.command()
+def version() -> None:
+    """Prints the version."""
+    from pyvosti._core import __version__
+
+    typer.echo(f"pyvosti {__version__}")
+
+
+def main() -> None:
+    """Entry point of the `pyvosti` command."""
+    app()
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Turns what is wrong with the input into one sentence and exit code 2."""
+    try:
+        yield
+    except PyvostiError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise typer.Exit(130) from None
+
+
+def _params(**values: Any) -> SamplingParams:
+    from pyvosti.params import SamplingParams
+
+    return SamplingParams(**values)
+
+
+def _load(model: str, **options: Any) -> LLM:
+    from pyvosti.llm import LLM
+
+    with terminal.status(f"Loading {model} …"):
+        return LLM(model, **options)
+
+
+def _read_prompts(prompts: list[str], file: Path | None) -> list[str]:
+    texts = [sys.stdin.read() if prompt == "-" else prompt for prompt in prompts]
+    if file is not None:
+        try:
+            texts += file.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise RequestError(f"{file} is not UTF-8 text") from None
+    if not texts:
+        raise RequestError("give a prompt, - to read one, or --prompts-file")
+    return texts
+
+
+def _exit_if_refused(refused: int) -> None:
+    if refused:
+        raise typer.Exit(2)
