@@ -12,7 +12,8 @@ pub open spec fn inv_shape(e: Engine) -> bool {
 
 /// Ids are never reused.
 pub open spec fn inv_ids(e: Engine) -> bool {
-    forall|id: int| #[trigger] e.has(id) ==> 0 <= id < e.next_id
+    &&& 0 <= e.next_id
+    &&& forall|id: int| #[trigger] e.has(id) ==> 0 <= id < e.next_id
 }
 
 /// What holds of one sequence by itself.
@@ -128,14 +129,10 @@ pub open spec fn inv_chunk(e: Engine, s: Sequence, c: PlannedChunk) -> bool {
     &&& inv_pinned(e, s, c)
 }
 
-/// Plan `n` in flight has rows of sequence `id`.
-pub open spec fn chunk_in_flight(e: Engine, n: int, id: int) -> bool {
-    0 <= n < e.plans.len() && e.plans[n].chunks.dom().contains(id)
-}
-
 pub open spec fn inv_chunks(e: Engine) -> bool {
-    forall|n: int, id: int| #[trigger]
-        chunk_in_flight(e, n, id) ==> e.has(id) && inv_chunk(e, e.seqs[id], e.plans[n].chunks[id])
+    forall|n: int, id: int|
+        0 <= n < e.plans.len() && #[trigger] e.plans[n].chunks.dom().contains(id) ==> e.has(id)
+            && inv_chunk(e, e.seqs[id], e.plans[n].chunks[id])
 }
 
 pub open spec fn inv_order(plan: Plan) -> bool {
@@ -163,9 +160,10 @@ pub open spec fn inv_chains(e: Engine) -> bool {
 /// A slot that a plan in flight writes has no content until that plan is committed.
 pub open spec fn inv_unwritten(e: Engine) -> bool {
     forall|n: int, id: int, g: int, p: int|
-        #![trigger chunk_in_flight(e, n, id), e.slot(id, g, p)]
-        chunk_in_flight(e, n, id) && 0 <= g < e.groups() && e.plans[n].chunks[id].first <= p
-            < e.plans[n].chunks[id].end() ==> !e.content.dom().contains(e.slot(id, g, p))
+        #![trigger e.plans[n].chunks.dom().contains(id), e.slot(id, g, p)]
+        0 <= n < e.plans.len() && e.plans[n].chunks.dom().contains(id) && 0 <= g < e.groups()
+            && e.plans[n].chunks[id].first <= p < e.plans[n].chunks[id].end()
+            ==> !e.content.dom().contains(e.slot(id, g, p))
 }
 
 /// A table's blocks: in range, writable by one sequence only, sealed if others may see them.

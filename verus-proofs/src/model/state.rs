@@ -66,11 +66,13 @@ impl Engine {
         self.shape.groups()
     }
 
+    #[verifier::inline]
     pub open spec fn has(self, id: int) -> bool {
         self.seqs.dom().contains(id)
     }
 
     /// Entry `i` of the block table of sequence `id` in group `g`.
+    #[verifier::inline]
     pub open spec fn block(self, id: int, g: int, i: int) -> int {
         self.seqs[id].tables[g][i]
     }
@@ -80,6 +82,7 @@ impl Engine {
     }
 
     /// The slot of position `p` of sequence `id` in group `g`.
+    #[verifier::inline]
     pub open spec fn slot(self, id: int, g: int, p: int) -> Slot {
         self.shape.slot(g, self.seqs[id].tables[g], p)
     }

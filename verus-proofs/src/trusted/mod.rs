@@ -3,5 +3,5 @@ pub mod deployment;
 pub mod reference;
 pub mod sampler;
 pub mod kernel_contract;
-
+pub mod runner;
 

@@ -1,0 +1,136 @@
+//! The invariant is inductive: it holds of a new engine, and every step keeps it.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::model::inv::*;
+use crate::model::plans::*;
+use crate::model::state::*;
+use crate::model::steps::*;
+use crate::proofs::ownership::*;
+use crate::proofs::steps_plan::*;
+use crate::proofs::steps_simple::*;
+use crate::proofs::steps_table::*;
+
+verus! {
+
+pub proof fn lemma_init(e: Engine)
+    requires
+        init(e),
+    ensures
+        inv(e),
+{
+}
+
+pub proof fn lemma_step(e: Engine, step: Step, e2: Engine)
+    requires
+        inv(e),
+        next(e, step, e2),
+    ensures
+        inv(e2),
+{
+    match step {
+        Step::Add { request } => lemma_add(e, request),
+        Step::Fork { parent, logits_from } => {
+            lemma_add(e, Request { logits_from, ..e.seqs[parent].request });
+        },
+        Step::Admit { id, seat, blocks } => lemma_admit(e, id, seat, blocks),
+        Step::Share { id, seat, from, count } => lemma_share(e, id, seat, from, count),
+        Step::Grow { id, group, block } => lemma_grow(e, id, group, block),
+        Step::Schedule { plan } => lemma_schedule(e, plan),
+        Step::Commit { tokens } => lemma_commit(e, tokens),
+        Step::Cancel => lemma_cancel(e),
+        Step::Register { id, group, index } => lemma_register(e, id, group, index),
+        Step::Evict { group, block } => lemma_evict(e, group, block),
+        Step::Preempt { id } => lemma_preempt(e, id),
+        Step::Abort { id } => lemma_abort(e, id),
+        Step::Finish { id } => lemma_finish(e, id),
+        Step::Reset => lemma_reset(e),
+        Step::Load { restart } => lemma_load(e, restart),
+    }
+}
+
+/// `plan`, with its placeholders filled in somehow, is plan `n` in flight as the device gets it.
+pub open spec fn is_plan_of(e: Engine, n: int, plan: Seq<Chunk>) -> bool {
+    &&& 0 <= n < e.plans.len()
+    &&& plan.len() == e.plans[n].order.len()
+    &&& forall|i: int|
+        0 <= i < plan.len() ==> same_rows(#[trigger] plan[i], e.plans[n].chunks[e.plans[n].order[i]])
+}
+
+pub open spec fn same_rows(d: Chunk, c: PlannedChunk) -> bool {
+    d.tables == c.tables && d.first == c.first && d.tokens.len() == c.tokens.len() && d.logits_from
+        == c.logits_from
+}
+
+/// The slot of a position of a chunk is that of its sequence.
+pub proof fn lemma_place(e: Engine, n: int, plan: Seq<Chunk>, c: int, p: int, g: int)
+    requires
+        inv(e),
+        is_plan_of(e, n, plan),
+        is_read(plan, c, p),
+        0 <= g < e.groups(),
+    ensures
+        ({
+            let id = e.plans[n].order[c];
+            &&& e.has(id)
+            &&& e.plans[n].chunks.dom().contains(id)
+            &&& e.plans[n].chunks[id].end() == plan[c].end()
+            &&& place(e.shape, plan, c, p, g) == e.slot(id, g, p)
+            &&& p < e.seqs[id].tables[g].len() * e.shape.block_size
+            &&& e.seqs[id].computed <= plan[c].first
+        }),
+{
+    let id = e.plans[n].order[c];
+    assert(inv_order(e.plans[n]));
+    assert(same_rows(plan[c], e.plans[n].chunks[id]));
+    let chunk = e.plans[n].chunks[id];
+    assert(inv_chunk(e, e.seqs[id], chunk));
+    lemma_pinned_covers(e, n, id, g);
+    let table = chunk.tables[g];
+    assert(table == e.seqs[id].tables[g].take(table.len() as int));
+    crate::proofs::blocks::lemma_block_index(e.shape.block_size, p, table.len());
+}
+
+/// Every plan in flight is well-formed, whatever tokens its placeholders stand for.
+pub proof fn lemma_plan_wf(e: Engine, n: int, plan: Seq<Chunk>)
+    requires
+        inv(e),
+        is_plan_of(e, n, plan),
+    ensures
+        plan_wf(e.shape, plan),
+{
+    let shape = e.shape;
+    let order = e.plans[n].order;
+    assert(inv_order(e.plans[n]));
+    assert forall|c: int, g: int|
+        0 <= c < plan.len() && 0 <= g < shape.groups() implies shape.covers(
+        g,
+        #[trigger] plan[c].tables[g],
+        plan[c].end(),
+    ) by {
+        let id = order[c];
+        let chunk = e.plans[n].chunks[id];
+        assert(same_rows(plan[c], chunk));
+        assert(inv_chunk(e, e.seqs[id], chunk));
+        let table = chunk.tables[g];
+        assert forall|i: int| 0 <= i < table.len() implies 0 <= #[trigger] table[i]
+            < shape.num_blocks[g] by {
+            assert(table == e.seqs[id].tables[g].take(table.len() as int));
+            assert(table[i] == e.block(id, g, i));
+            assert(e.has_block(id, g, i));
+        }
+    }
+    assert forall|c: int, p: int, d: int, q: int, g: int|
+        #![trigger place(shape, plan, c, p, g), place(shape, plan, d, q, g)]
+        is_row(plan, c, p) && is_read(plan, d, q) && 0 <= g < shape.groups() && (c, p) != (d, q)
+        implies place(shape, plan, c, p, g) != place(shape, plan, d, q, g) by {
+        lemma_place(e, n, plan, c, p, g);
+        lemma_place(e, n, plan, d, q, g);
+        if c != d {
+            assert(order[c] != order[d]);
+        }
+        lemma_private(e, order[c], p, order[d], q, g);
+    }
+}
+
+} // verus!
