@@ -1,0 +1,199 @@
+//! The single steps that the operations are made of, each the abstract step of its name.
+#[cfg(verus_only)]
+use super::inv::*;
+#[cfg(verus_only)]
+use super::proof::*;
+#[cfg(verus_only)]
+use super::proof_commit::*;
+#[cfg(verus_only)]
+use super::proof_steps::*;
+#[cfg(verus_only)]
+use super::spec::*;
+use super::{LayerGroup, NO_ANCHOR};
+#[cfg(verus_only)]
+use crate::prefix_tree::block_of;
+use vstd::prelude::*;
+
+verus! {
+
+impl LayerGroup {
+    /// `self` is in the state that the step from `old` leads to, and all else is as it was.
+    pub open(super) spec fn stepped(&self, old: &LayerGroup, st: State) -> bool {
+        &&& self.inv()
+        &&& self.state() == st
+        &&& self.prefix_cache == old.prefix_cache
+    }
+
+    /// Appends the sealed block `b`; `anchor` is the node of the prefix that it ends.
+    pub(super) fn push_held(&mut self, seat: usize, b: u32, anchor: u64)
+        requires
+            old(self).inv(),
+            seat < old(self).tables.rows().len(),
+            old(self).tables.rows()[seat as int].len() < old(self).tables.row_len(),
+            old(self).sealed@[seat as int] == old(self).tables.rows()[seat as int].len(),
+            old(self).state().shareable(b as int),
+            old(self).state().anchors(anchor, b as int),
+        ensures
+            final(self).stepped(old(self), old(self).state().push_held(seat as int, b, anchor)),
+            final(self).updates() == old(self).updates().push(
+                TableUpdate {
+                    seat: seat as u32,
+                    index: old(self).tables.rows()[seat as int].len() as u32,
+                    block: b,
+                },
+            ),
+    {
+        let ghost st = self.state();
+        let ghost len = st.rows[seat as int].len() as int;
+        proof {
+            self.tables.lemma_bounds();
+            lemma_push_held(st, seat as int, b, anchor);
+        }
+        let sealed = self.sealed[seat] + 1;
+        self.sealed.set(seat, sealed);
+        self.anchor.set(seat, anchor);
+        self.tables.push(seat, b);
+        self.pool.acquire(b, Ghost((seat as int, len)));
+    }
+
+    /// Appends the first free block, evicting what it held.
+    pub(super) fn push_fresh(&mut self, seat: usize)
+        requires
+            old(self).inv(),
+            seat < old(self).tables.rows().len(),
+            old(self).tables.rows()[seat as int].len() < old(self).tables.row_len(),
+            old(self).pool.view().order.len() > 0,
+        ensures
+            final(self).stepped(old(self), old(self).state().push_fresh(seat as int)),
+            final(self).updates() == old(self).updates().push(
+                TableUpdate {
+                    seat: seat as u32,
+                    index: old(self).tables.rows()[seat as int].len() as u32,
+                    block: old(self).pool.view().order[0],
+                },
+            ),
+    {
+        let ghost st = self.state();
+        let ghost len = st.rows[seat as int].len() as int;
+        proof {
+            lemma_push_fresh(st, seat as int);
+        }
+        let (b, registered) = self.pool.alloc(Ghost((seat as int, len)));
+        if registered {
+            self.tree.unregister(b);
+        }
+        self.tables.push(seat, b);
+    }
+
+    /// Gives back the last block.
+    pub(super) fn pop(&mut self, seat: usize)
+        requires
+            old(self).inv(),
+            seat < old(self).tables.rows().len(),
+            old(self).tables.rows()[seat as int].len() > 0,
+        ensures
+            final(self).stepped(old(self), old(self).state().pop(seat as int)),
+            final(self).updates() == old(self).updates(),
+    {
+        let ghost st = self.state();
+        let ghost len = st.rows[seat as int].len() - 1;
+        proof {
+            lemma_pop(st, seat as int);
+        }
+        let b = self.tables.pop(seat);
+        let left = self.tables.len(seat);
+        if self.sealed[seat] > left {
+            self.sealed.set(seat, left);
+        }
+        self.anchor.set(seat, if left == 0 { 0 } else { NO_ANCHOR });
+        let registered = self.tree.id(b) != 0;
+        self.pool.release(b, registered, Ghost((seat as int, len)));
+        proof {
+            assert(self.sealed@ =~= st.pop(seat as int).sealed);
+        }
+    }
+
+    /// Seals the next block of `seat`, which ends the first `start + block_size` of `tokens`, and
+    /// registers it under `salt`, unless another block is already.
+    pub(super) fn seal_next(&mut self, seat: usize, salt: u64, tokens: &Vec<u32>, start: usize)
+        requires
+            old(self).inv(),
+            seat < old(self).tables.rows().len(),
+            old(self).sealed@[seat as int] < old(self).tables.rows()[seat as int].len(),
+            start == old(self).sealed@[seat as int] * old(self).block_size,
+            start + old(self).block_size <= tokens@.len(),
+            holds(old(self).seat(seat as int), tokens@, start + old(self).block_size),
+        ensures
+            final(self).inv(),
+            final(self).prefix_cache == old(self).prefix_cache,
+            final(self).updates() == old(self).updates(),
+            sealed_next(
+                old(self).state(),
+                final(self).state(),
+                seat as int,
+                salt,
+                tokens@,
+                old(self).prefix_cache,
+            ),
+    {
+        let ghost st = self.state();
+        let ghost s = seat as int;
+        let ghost size = st.size;
+        let sealed = self.sealed[seat];
+        let b = self.tables.get(seat, sealed);
+        let parent = self.anchor[seat];
+        let ghost prefix = tokens@.take(start + size);
+        let ghost toks = block_of(tokens@, size, sealed as int);
+        proof {
+            self.tables.lemma_bounds();
+            lemma_next_block(tokens@, size, sealed as int);
+            lemma_holds_filled(st.content, st.rows[s], tokens@, size, start + size, sealed as int);
+            lemma_filled_last(st.content[b as int], prefix, size);
+            assert(st.entry(s, sealed as int) && st.private(s, sealed as int));
+            if parent != NO_ANCHOR {
+                lemma_holds_less(seat_view(st, s), tokens@, start + size, start as int);
+                lemma_anchor_prefix(st, s, tokens@);
+            }
+        }
+        self.sealed.set(seat, sealed + 1);
+        if !self.prefix_cache || parent == NO_ANCHOR {
+            proof {
+                lemma_seal(st, s, NO_ANCHOR);
+            }
+            self.anchor.set(seat, NO_ANCHOR);
+            return;
+        }
+        match self.tree.find(parent, salt, tokens, start) {
+            Some(twin) => {
+                let id = self.tree.id(twin);
+                proof {
+                    assert(st.tree.node_ok(size, st.tree.nodes[twin as int]->0));
+                    lemma_seal(st, s, id);
+                }
+                self.anchor.set(seat, id);
+            },
+            None => {
+                proof {
+                    lemma_seal(st, s, NO_ANCHOR);
+                }
+                match self.tree.register(b, parent, salt, tokens, start) {
+                    Some(id) => {
+                        proof {
+                            let st2 = st.seal(s, NO_ANCHOR);
+                            lemma_register_step(st2, b, parent, salt, toks, (s, sealed as int));
+                            lemma_set_anchor(st2.register(b, parent, salt, toks), s, id);
+                            assert(st2.register(b, parent, salt, toks).set_anchor(s, id).anchor
+                                =~= st.anchor.update(s, id));
+                        }
+                        self.anchor.set(seat, id);
+                    },
+                    None => {
+                        self.anchor.set(seat, NO_ANCHOR);
+                    },
+                }
+            },
+        }
+    }
+}
+
+} // verus!

@@ -1,0 +1,154 @@
+//! What a caller of a layer group can see and rely on.
+use super::LayerGroup;
+#[cfg(verus_only)]
+use super::inv::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// What one seat holds.
+#[verifier::ext_equal]
+pub ghost struct SeatView {
+    /// Blocks of its table.
+    pub table: Seq<u32>,
+    /// Leading blocks that are full and committed: nobody writes them any more.
+    pub sealed: nat,
+    /// By position: the token prefix, this position included, whose KV is in its slot.
+    pub kv: Seq<Option<Seq<u32>>>,
+}
+
+/// The first `n` positions of the seat hold the KV of `toks`.
+pub open spec fn holds(v: SeatView, toks: Seq<u32>, n: int) -> bool {
+    &&& 0 <= n <= v.kv.len()
+    &&& n <= toks.len()
+    &&& forall|p: int| 0 <= p < n ==> #[trigger] v.kv[p] == Some(toks.take(p + 1))
+}
+
+/// One entry appended to a block table.
+#[verifier::ext_equal]
+pub ghost struct TableUpdate {
+    pub seat: u32,
+    pub index: u32,
+    pub block: u32,
+}
+
+/// The updates that entries `from..to` of a seat's table amount to.
+pub open spec fn appended(seat: int, table: Seq<u32>, from: int, to: int) -> Seq<TableUpdate> {
+    Seq::new(
+        if from <= to { (to - from) as nat } else { 0 },
+        |j: int|
+            TableUpdate {
+                seat: seat as u32,
+                index: (from + j) as u32,
+                block: table[from + j],
+            },
+    )
+}
+
+pub open spec fn min(a: int, b: int) -> int {
+    if a <= b { a } else { b }
+}
+
+impl LayerGroup {
+    /// Positions in a block.
+    pub open(super) spec fn block_size(&self) -> nat {
+        self.block_size as nat
+    }
+
+    pub open(super) spec fn num_blocks(&self) -> nat {
+        self.pool.view().holders.len()
+    }
+
+    pub open(super) spec fn seats(&self) -> nat {
+        self.tables.rows().len()
+    }
+
+    /// Most blocks in one table.
+    pub open(super) spec fn row_len(&self) -> nat {
+        self.tables.row_len()
+    }
+
+    /// Whether full blocks are registered and looked up.
+    pub open(super) spec fn prefix_cache(&self) -> bool {
+        self.prefix_cache
+    }
+
+    pub open(super) spec fn seat(&self, s: int) -> SeatView {
+        seat_view(self.state(), s)
+    }
+
+    /// Blocks that nobody holds, those in the prefix tree included.
+    pub open(super) spec fn num_free(&self) -> nat {
+        self.pool.view().order.len()
+    }
+
+    /// Blocks that nobody holds and the prefix tree can still give back.
+    pub open(super) spec fn num_cached(&self) -> nat {
+        (self.pool.view().order.len() - self.pool.view().plain) as nat
+    }
+
+    /// What block `b` is registered as: its salt and the token prefix that ends in it.
+    pub open(super) spec fn cached(&self, b: int) -> Option<(u64, Seq<u32>)> {
+        cached_as(self.state(), b)
+    }
+
+    /// Blocks that a request with this salt and these tokens finds, at most `max`.
+    pub open(super) spec fn hit(&self, salt: u64, toks: Seq<u32>, max: int) -> int {
+        if self.prefix_cache {
+            self.tree.view().hit(self.block_size as int, salt, toks, 0, 0, max)
+        } else {
+            0
+        }
+    }
+
+    /// Table entries appended and not yet taken by `take_updates`.
+    pub open(super) spec fn updates(&self) -> Seq<TableUpdate> {
+        self.tables.updates()
+    }
+
+    /// What a new group is.
+    pub open spec fn created(
+        &self,
+        num_blocks: u32,
+        block_size: u32,
+        seats: u32,
+        row_len: u32,
+        prefix_cache: bool,
+    ) -> bool {
+        &&& self.inv()
+        &&& self.block_size() == block_size
+        &&& self.num_blocks() == num_blocks
+        &&& self.seats() == seats
+        &&& self.row_len() == row_len
+        &&& self.prefix_cache() == prefix_cache
+        &&& self.num_free() == num_blocks
+        &&& self.num_cached() == 0
+        &&& self.updates().len() == 0
+        &&& forall|b: int| #[trigger] self.cached(b) is None
+        &&& forall|s: int|
+            0 <= s < seats ==> {
+                &&& (#[trigger] self.seat(s)).table.len() == 0
+                &&& self.seat(s).sealed == 0
+                &&& self.seat(s).kv.len() == 0
+            }
+    }
+
+    /// Dimensions that no call changes, and every other seat as it was.
+    pub open spec fn same_but(&self, old: &LayerGroup, s: int) -> bool {
+        &&& self.inv()
+        &&& self.block_size() == old.block_size()
+        &&& self.num_blocks() == old.num_blocks()
+        &&& self.seats() == old.seats()
+        &&& self.row_len() == old.row_len()
+        &&& self.prefix_cache() == old.prefix_cache()
+        &&& forall|s2: int|
+            s2 != s && 0 <= s2 < old.seats() ==> #[trigger] self.seat(s2) == old.seat(s2)
+    }
+
+    /// The prefix tree as it was.
+    pub open spec fn same_cached(&self, old: &LayerGroup) -> bool {
+        forall|b: int| #[trigger] self.cached(b) == old.cached(b)
+    }
+}
+
+} // verus!

@@ -1,0 +1,382 @@
+//! The tree's operations: constant time, but for the length of a bucket.
+use super::hash::*;
+#[cfg(verus_only)]
+use super::inv::*;
+#[cfg(verus_only)]
+use super::proof::*;
+use super::{Node, PrefixTree, TreeView, NONE};
+use vstd::prelude::*;
+
+verus! {
+
+impl PrefixTree {
+    /// No nodes, for `n` blocks of `block_size` tokens, and `mask + 1` buckets.
+    pub fn new(n: u32, block_size: usize, mask: u32) -> (tree: Self)
+        requires
+            n < NONE,
+            mask < NONE,
+            block_size >= 1,
+            n * block_size <= usize::MAX,
+        ensures
+            tree.inv(),
+            tree.block_size() == block_size,
+            tree.view().nodes == Seq::new(n as nat, |b: int| None::<Node>),
+            tree.view().prefixes == seq![Seq::<u32>::empty()],
+    {
+        let size = n as usize;
+        let buckets = mask as usize + 1;
+        let state = Ghost(
+            TreeView {
+                nodes: Seq::new(n as nat, |b: int| None::<Node>),
+                prefixes: seq![Seq::<u32>::empty()],
+            },
+        );
+        let chains = Ghost(Seq::new(buckets as nat, |k: int| Seq::<u32>::empty()));
+        PrefixTree {
+            block_size,
+            id: vec![0; size],
+            parent: vec![0; size],
+            salt: vec![0; size],
+            chain: vec![NONE; size],
+            bucket: vec![0; size],
+            tokens: vec![0; size * block_size],
+            heads: vec![NONE; buckets],
+            mask: mask as u64,
+            next_id: 1,
+            state,
+            chains,
+        }
+    }
+
+    /// The id of block `b`'s node, 0 when it is not registered.
+    pub fn id(&self, b: u32) -> (id: u64)
+        requires
+            self.inv(),
+            b < self.view().nodes.len(),
+        ensures
+            self.view().nodes[b as int] is None <==> id == 0,
+            self.view().nodes[b as int] matches Some(x) ==> id == x.id,
+    {
+        proof {
+            assert(self.node_stored(b as int));
+        }
+        self.id[b as usize]
+    }
+
+    /// The block registered under `parent` and `salt` with the tokens from `start`.
+    pub fn find(&self, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize) -> (r: Option<u32>)
+        requires
+            self.inv(),
+            start + self.block_size() <= tokens@.len(),
+        ensures
+            ({
+                let toks = tokens@.subrange(start as int, start + self.block_size());
+                &&& r is Some <==> self.view().has(parent, salt, toks)
+                &&& r matches Some(b) ==> self.view().is_at(b as int, parent, salt, toks)
+                    && self.view().find(parent, salt, toks) == b
+            }),
+    {
+        let ghost toks = tokens@.subrange(start as int, start + self.block_size());
+        let k = bucket(self.mask, parent, salt, tokens, start, self.block_size) as usize;
+        let ghost chain = self.chains@[k as int];
+        let ghost mut i: int = 0;
+        let mut b = self.heads[k];
+        proof {
+            assert(self.bucket_ok(k as int));
+        }
+        while b != NONE
+            invariant
+                self.inv(),
+                self.bucket_ok(k as int),
+                k < self.chains@.len(),
+                start + self.block_size() <= tokens@.len(),
+                toks == tokens@.subrange(start as int, start + self.block_size()),
+                chain == self.chains@[k as int],
+                0 <= i <= chain.len(),
+                b == entry(chain, i),
+                forall|j: int|
+                    0 <= j < i ==> !self.state@.is_at(
+                        #[trigger] chain[j] as int,
+                        parent,
+                        salt,
+                        toks,
+                    ),
+            decreases chain.len() - i,
+        {
+            proof {
+                assert(chain[i] == b);
+            }
+            if self.matches(b, parent, salt, tokens, start) {
+                proof {
+                    lemma_find(self.state@, self.block_size as int, b as int, parent, salt, toks);
+                }
+                return Some(b);
+            }
+            b = self.chain[b as usize];
+            proof {
+                i = i + 1;
+            }
+        }
+        proof {
+            assert forall|b: int| !#[trigger] self.state@.is_at(b, parent, salt, toks) by {
+                if self.state@.is_at(b, parent, salt, toks) {
+                    assert(self.node_stored(b));
+                    let j = chain.index_of(b as u32);
+                    assert(chain[j] == b as u32);
+                }
+            }
+        }
+        None
+    }
+
+    /// Block `b` is the node with this key.
+    fn matches(&self, b: u32, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize) -> (r: bool)
+        requires
+            self.inv(),
+            b < self.view().nodes.len(),
+            self.view().nodes[b as int] is Some,
+            start + self.block_size() <= tokens@.len(),
+        ensures
+            r <==> self.view().is_at(
+                b as int,
+                parent,
+                salt,
+                tokens@.subrange(start as int, start + self.block_size()),
+            ),
+    {
+        let ghost toks = tokens@.subrange(start as int, start + self.block_size());
+        let i = b as usize;
+        proof {
+            assert(self.node_stored(b as int));
+            lemma_slice(self.state@.nodes.len() as int, self.block_size as int, b as int);
+            assert(self.tokens.len() <= usize::MAX && tokens.len() <= usize::MAX);
+        }
+        if self.parent[i] != parent || self.salt[i] != salt {
+            return false;
+        }
+        let base = i * self.block_size;
+        let mut o: usize = 0;
+        while o < self.block_size
+            invariant
+                self.node_stored(b as int),
+                self.state@.nodes[b as int] is Some,
+                o <= self.block_size,
+                base == b * self.block_size,
+                base + self.block_size <= self.tokens@.len() <= usize::MAX,
+                start + self.block_size <= tokens@.len() <= usize::MAX,
+                toks == tokens@.subrange(start as int, start + self.block_size),
+                forall|j: int| 0 <= j < o ==> #[trigger] self.stored(b as int)[j] == toks[j],
+            decreases self.block_size - o,
+        {
+            if self.tokens[base + o] != tokens[start + o] {
+                proof {
+                    assert(self.stored(b as int)[o as int] != toks[o as int]);
+                }
+                return false;
+            }
+            o = o + 1;
+        }
+        proof {
+            assert(self.stored(b as int) =~= toks);
+        }
+        true
+    }
+
+    /// Makes block `b` a node with the tokens from `start`, and returns its id; `None`, and nothing
+    /// changed, when all ids have been given.
+    pub fn register(&mut self, b: u32, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize) -> (r:
+        Option<u64>)
+        requires
+            old(self).inv(),
+            b < old(self).view().nodes.len(),
+            old(self).view().nodes[b as int] is None,
+            parent < old(self).view().prefixes.len(),
+            start + old(self).block_size() <= tokens@.len(),
+            !old(self).view().has(
+                parent,
+                salt,
+                tokens@.subrange(start as int, start + old(self).block_size()),
+            ),
+        ensures
+            final(self).inv(),
+            final(self).block_size() == old(self).block_size(),
+            r is None <==> old(self).view().prefixes.len() == u64::MAX,
+            r is None ==> *final(self) == *old(self),
+            r matches Some(id) ==> id == old(self).view().prefixes.len() && final(self).view()
+                == old(self).view().register(
+                b,
+                parent,
+                salt,
+                tokens@.subrange(start as int, start + old(self).block_size()),
+            ),
+    {
+        if self.next_id == u64::MAX {
+            return None;
+        }
+        let ghost was = *self;
+        let ghost toks = tokens@.subrange(start as int, start + self.block_size());
+        let id = self.next_id;
+        let k = bucket(self.mask, parent, salt, tokens, start, self.block_size);
+        let i = b as usize;
+        self.copy_tokens(b, tokens, start);
+        let ghost copied = *self;
+        self.id.set(i, id);
+        self.parent.set(i, parent);
+        self.salt.set(i, salt);
+        self.bucket.set(i, k as u32);
+        self.chain.set(i, self.heads[k as usize]);
+        self.heads.set(k as usize, b);
+        self.next_id = id + 1;
+        self.state = Ghost(was.state@.register(b, parent, salt, toks));
+        self.chains = Ghost(
+            was.chains@.update(k as int, seq![b] + was.chains@[k as int]),
+        );
+        proof {
+            lemma_register_view(was.state@, self.block_size as int, b, parent, salt, toks);
+            assert forall|c: int|
+                0 <= c < was.state@.nodes.len() && c != b implies #[trigger] self.stored(c)
+                == was.stored(c) by {
+                assert(copied.stored(c) == was.stored(c));
+            }
+            assert(copied.stored(b as int) == toks);
+            lemma_register(&was, self, b, parent, salt, toks);
+        }
+        Some(id)
+    }
+
+    /// Stores the tokens from `start` as block `b`'s.
+    fn copy_tokens(&mut self, b: u32, tokens: &Vec<u32>, start: usize)
+        requires
+            old(self).inv(),
+            b < old(self).view().nodes.len(),
+            start + old(self).block_size() <= tokens@.len(),
+        ensures
+            *final(self) == (PrefixTree { tokens: final(self).tokens, ..*old(self) }),
+            final(self).tokens@.len() == old(self).tokens@.len(),
+            final(self).stored(b as int) == tokens@.subrange(
+                start as int,
+                start + old(self).block_size(),
+            ),
+            forall|c: int|
+                0 <= c < old(self).view().nodes.len() && c != b ==> #[trigger] final(self).stored(c)
+                    == old(self).stored(c),
+    {
+        let ghost was = *self;
+        let ghost n = self.state@.nodes.len() as int;
+        let size = self.block_size;
+        proof {
+            lemma_slice(n, size as int, b as int);
+            assert(self.tokens.len() <= usize::MAX && tokens.len() <= usize::MAX);
+        }
+        let base = b as usize * size;
+        let mut o: usize = 0;
+        while o < size
+            invariant
+                o <= size,
+                base == b * size,
+                size == was.block_size,
+                base + size <= was.tokens@.len() <= usize::MAX,
+                start + size <= tokens@.len() <= usize::MAX,
+                *self == (PrefixTree { tokens: self.tokens, ..was }),
+                self.tokens@.len() == was.tokens@.len(),
+                forall|j: int| base <= j < base + o ==> #[trigger] self.tokens@[j] == tokens@[start + j - base],
+                forall|j: int|
+                    0 <= j < was.tokens@.len() && !(base <= j < base + size) ==> #[trigger] self.tokens@[j]
+                        == was.tokens@[j],
+            decreases size - o,
+        {
+            self.tokens.set(base + o, tokens[start + o]);
+            o = o + 1;
+        }
+        proof {
+            assert(self.stored(b as int) =~= tokens@.subrange(start as int, start + size));
+            assert forall|c: int| 0 <= c < n && c != b implies #[trigger] self.stored(c)
+                == was.stored(c) by {
+                lemma_slice(n, size as int, c);
+                lemma_slices_apart(size as int, b as int, c);
+                assert(self.stored(c) =~= was.stored(c));
+            }
+        }
+    }
+
+    /// Block `b` is no node any more.
+    pub fn unregister(&mut self, b: u32)
+        requires
+            old(self).inv(),
+            b < old(self).view().nodes.len(),
+            old(self).view().nodes[b as int] is Some,
+        ensures
+            final(self).inv(),
+            final(self).block_size() == old(self).block_size(),
+            final(self).view() == old(self).view().unregister(b),
+    {
+        let ghost was = *self;
+        let k = self.bucket[b as usize] as usize;
+        let ghost chain = self.chains@[k as int];
+        let ghost at = chain.index_of(b);
+        let ghost mut i: int = 0;
+        proof {
+            assert(chain[at] == b);
+            assert(self.bucket_ok(k as int));
+            assert(chain[0] == self.heads@[k as int]);
+        }
+        let after = self.chain[b as usize];
+        let mut c = self.heads[k];
+        if c == b {
+            self.heads.set(k, after);
+        } else {
+            loop
+                invariant_except_break
+                    c == chain[i],
+                    0 <= i < at,
+                invariant
+                    *self == was,
+                    was.inv(),
+                    was.bucket_ok(k as int),
+                    k < was.chains@.len(),
+                    chain == was.chains@[k as int],
+                    at < chain.len(),
+                    chain[at] == b,
+                ensures
+                    c == chain[at - 1],
+                    at > 0,
+                decreases at - i,
+            {
+                let d = self.chain[c as usize];
+                if d == b {
+                    break;
+                }
+                c = d;
+                proof {
+                    i = i + 1;
+                }
+            }
+            self.chain.set(c as usize, after);
+        }
+        self.id.set(b as usize, 0);
+        self.state = Ghost(was.state@.unregister(b));
+        self.chains = Ghost(was.chains@.update(k as int, chain.remove(at)));
+        proof {
+            lemma_unregister(&was, self, b, at);
+        }
+    }
+
+    /// No block is a node any more.
+    pub fn reset(&mut self)
+        requires
+            old(self).inv(),
+        ensures
+            final(self).inv(),
+            final(self).block_size() == old(self).block_size(),
+            final(self).view() == old(self).view().reset(),
+    {
+        let size = self.id.len();
+        let buckets = self.heads.len();
+        self.id = vec![0; size];
+        self.heads = vec![NONE; buckets];
+        self.state = Ghost(self.state@.reset());
+        self.chains = Ghost(Seq::new(buckets as nat, |k: int| Seq::<u32>::empty()));
+    }
+}
+
+} // verus!
