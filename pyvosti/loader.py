@@ -31,9 +31,16 @@ def load_model(model: str | os.PathLike[str]) -> LoadedModel:
     name = os.fspath(model)
     if path.is_dir():
         config, tensors = read_hf_model(_single_folder(path))
-        return LoadedModel(name, path, config, tensors, tokenizer_from_folder(path))
-    config, tensors, metadata = read_gguf_model(path)
-    return LoadedModel(name, path, config, tensors, tokenizer_from_gguf(metadata, path))
+        tokenizer = tokenizer_from_folder(path)
+    else:
+        config, tensors, metadata = read_gguf_model(path)
+        tokenizer = tokenizer_from_gguf(metadata, path)
+    for token_id in tokenizer.eos_token_ids:
+        if token_id >= config.vocab:
+            raise ModelError(
+                f"{path} names the end-of-sequence token {token_id}, but has {config.vocab} tokens"
+            )
+    return LoadedModel(name, path, config, tensors, tokenizer)
 
 
 def _single_folder(path: Path) -> Path:

@@ -299,7 +299,6 @@ class ReferenceEngine:
             logits_rows=np.array(logits_rows, np.uint32),
             sample_seqs=np.array(sample_seqs, np.uint32),
             table_updates=[
-                tuple(np.array(column, np.uint32) for column in columns)
-                for columns in self.updates
+                tuple(np.array(column, np.uint32) for column in columns) for columns in self.updates
             ],
         )
