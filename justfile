@@ -28,7 +28,7 @@ setup: build
 
 # Answer a prompt with SmolLM2-135M on the CPU, through the verified engine
 demo: setup
-    .venv/bin/pyvosti generate smollm2 "What is the capital of France?" --max-tokens 32
+    .venv/bin/pyvosti chat "What is the capital of France?" --deterministic-report
 
 # Rust and Python tests (installs torch and transformers to compare with)
 test *args: setup

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from audit_surface import conditional_calls
-from rust_source import Item, Source, SourceError
+from rust_source import KEYWORDS, Item, Source, SourceError
 
 # Attributes that only steer the solver or hide definitions; none of them makes a claim true.
 HARMLESS = {"type_invariant", "loop_isolation", "rlimit", "spinoff_prover", "opaque", "inline"}
@@ -23,6 +23,8 @@ HARMLESS |= {"reject_recursive_types_in_ground_variants", "prune_unless_this_mod
 ASSUMING = {"assume", "assume_", "admit", "assume_new", "assume_new_fallback"}
 GHOST_CFG = ("verus_only", "verus_keep_ghost")
 CONFIGURES = ("verus", "verifier")
+KNOWN = KEYWORDS | {"group", "inner"}
+OPEN_ITEMS = ("use", "inner", "mod")
 
 
 @dataclass(frozen=True, order=True)
@@ -45,18 +47,24 @@ class Crate:
 
 
 def crates(root: Path) -> list[Crate]:
-    """The workspace's members. SourceError when a verified one has a build script or features."""
-    members = []
-    for member in tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["members"]:
-        manifest = tomllib.loads((root / member / "Cargo.toml").read_text())
-        verus = manifest["package"].get("metadata", {}).get("verus", {})
-        verified = verus.get("verify") is True
-        if verified and (verus != {"verify": True} or "features" in manifest):
-            raise SourceError(f"{member}/Cargo.toml: features or Verus options beside verify")
-        if verified and (root / member / "build.rs").exists():
-            raise SourceError(f"{member}/build.rs: a verified crate has no build script")
-        members.append(Crate(manifest["package"]["name"], root / member, verified))
-    return members
+    """The workspace's members. SourceError when a manifest could change what Verus sees."""
+    workspace = tomllib.loads((root / "Cargo.toml").read_text(encoding="utf-8"))
+    if {"patch", "replace"} & workspace.keys() or (root / ".cargo").exists():
+        raise SourceError("Cargo.toml or .cargo replaces dependencies or sets compiler flags")
+    folders = [root / member for member in workspace["workspace"]["members"]]
+    manifests = {f: tomllib.loads((f / "Cargo.toml").read_text(encoding="utf-8")) for f in folders}
+    verus = {f: m["package"].get("metadata", {}).get("verus", {}) for f, m in manifests.items()}
+    verified = {f for f, options in verus.items() if options.get("verify") is True}
+    allowed = {"vstd"} | {manifests[folder]["package"]["name"] for folder in verified}
+    for folder in sorted(verified):
+        manifest, file = manifests[folder], f"{folder.name}/Cargo.toml"
+        if verus[folder] != {"verify": True} or {"features", "lib", "target"} & manifest.keys():
+            raise SourceError(f"{file}: features, targets, or Verus options beside verify")
+        if "build" in manifest["package"] or (folder / "build.rs").exists():
+            raise SourceError(f"{file}: a verified crate has no build script")
+        if others := manifest.get("dependencies", {}).keys() - allowed:
+            raise SourceError(f"{file}: depends on {', '.join(sorted(others))}, not verified")
+    return [Crate(m["package"]["name"], f, f in verified) for f, m in manifests.items()]
 
 
 def rust_files(crate: Crate) -> list[Path]:
@@ -138,7 +146,9 @@ def hatches(source: Source) -> Iterator[tuple[int, str, str]]:
             continue
         if item.kind == "macro":
             yield line, "macro", item.name
-        elif not item.in_verus and item.kind not in ("use", "inner", "mod") and not item.owner:
+        elif item.kind not in KNOWN or (
+            not item.in_verus and item.kind not in OPEN_ITEMS and not item.owner
+        ):
             yield line, "outside", item.path
 
 
@@ -162,6 +172,10 @@ def _words(source: Source) -> Iterator[tuple[int, str]]:
             yield at, "ghost_cfg"
         elif imported and "axiom" in word and source.text_at(imported[0] - 1) == "broadcast":
             yield at, "broadcast_axiom"
+        elif "axiom" in word and source.innermost(at, "group"):
+            yield at, "broadcast_axiom"
+        elif word in ("verus_verify", "verus_spec"):
+            yield at, word
         elif word == "internal" and before == ":" and source.text_at(at - 3) == "verus":
             yield at, "internal"
         elif word == "verifier":

@@ -166,10 +166,15 @@ class Source:
             yield item
             todo.extend(reversed(item.children))
 
+    def innermost(self, at: int, kind: str = "") -> Item | None:
+        """The innermost named item around a token, of that kind if one is given."""
+        around = [i for i in self.all_items() if i.start <= at < i.end and i.name]
+        return next((i for i in reversed(around) if kind in ("", i.kind)), None)
+
     def enclosing(self, at: int) -> str:
         """Path of the innermost named item around a token, `(file)` where there is none."""
-        inner = [i for i in self.all_items() if i.start <= at < i.end and i.name]
-        return inner[-1].path if inner else "(file)"
+        item = self.innermost(at)
+        return item.path if item else "(file)"
 
     def _items(self, at: int, end: int, owner: str, in_verus: bool) -> list[Item]:
         items = []

@@ -46,6 +46,8 @@ def verify_all(verus: Verus, root: Path, target: Path, arguments: list[str]) -> 
                 f"{len(results)} results where {' and '.join(expected)} should give one each: "
                 "Cargo did not run Verus on a crate that it took as up to date"
             )
+        if empty := [name for name, (n, _) in zip(expected, results, strict=True) if n == 0]:
+            raise VerusError(f"{' and '.join(empty)}: nothing in it was verified")
         table += [(name, *result) for name, result in zip(expected, results, strict=True)]
     return table
 

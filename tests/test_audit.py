@@ -13,8 +13,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import audit  # noqa: E402
 from audit_scan import Finding, scan  # noqa: E402
 from check_verified import changes  # noqa: E402
-from line_count import count_file  # noqa: E402
-from rust_source import Source, SourceError, tokenize  # noqa: E402
+from rust_source import SourceError  # noqa: E402
 from verified_sources import hashes  # noqa: E402
 
 ENGINE = "engine-rs/src/lib.rs"
@@ -154,6 +153,13 @@ OUTSIDE = {
     "a ghost module": ("#[cfg(verus_only)] mod m;", "ghost_cfg"),
     "a conditional attribute": ("#![cfg_attr(verus_only, allow(dead_code))]", "ghost_cfg"),
     "a renamed admit": ("use vstd::pervasive::admit as ok;", "admit"),
+    "a foreign block": ('verus! { extern "C" { fn f(); } }', "outside"),
+    "a foreign crate": ("extern crate other;", "outside"),
+    "an attribute that opts out": (
+        "verus! { #[verus_verify(external)] fn f() {} }",
+        "verus_verify",
+    ),
+    "a group of axioms": ("verus! { broadcast group g { vstd::axiom_f, } }", "broadcast_axiom"),
     "an axiom group": (
         "verus! { broadcast use vstd::hash::group_hash_axioms; }",
         "broadcast_axiom",
@@ -167,6 +173,26 @@ def test_code_that_verus_does_not_see_is_found(root: Path, what: str) -> None:
     write(root, ENGINE, CLEAN + code + "\n")
     assert kind in {f.kind for f in scan(root) if f.file == ENGINE}
     assert faults(root)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("engine-rs/Cargo.toml", '[dependencies]\nserde = "1"\n'),
+        ("engine-rs/Cargo.toml", "[features]\nfast = []\n"),
+        ("engine-rs/Cargo.toml", '[lib]\npath = "src/other.rs"\n'),
+        ("Cargo.toml", '[patch.crates-io]\nvstd = { path = "mine" }\n'),
+        (".cargo/config.toml", '[build]\nrustflags = ["--cfg", "fast"]\n'),
+        ("engine-rs/build.rs", "fn main() {}\n"),
+    ],
+)
+def test_a_manifest_that_changes_what_verus_sees_is_refused(
+    root: Path, file: str, text: str
+) -> None:
+    before = (root / file).read_text(encoding="utf-8") if (root / file).exists() else ""
+    write(root, file, before + text)
+    with pytest.raises(SourceError):
+        scan(root)
 
 
 def test_a_file_in_no_module_is_found(root: Path) -> None:
@@ -217,52 +243,6 @@ def test_a_row_that_lies_is_noticed(root: Path, old: str, new: str) -> None:
 def test_without_a_table_the_audit_fails(root: Path) -> None:
     write(root, "verus-proofs/TRUSTED.md", "# Trusted\n\nEverything is fine.\n")
     assert audit.main(root) == 1
-
-
-@pytest.mark.parametrize("text", ['fn f() { "open', "/* open", "fn f() { (] }", 'r#"open"'])
-def test_text_that_is_no_rust_is_refused(text: str) -> None:
-    with pytest.raises(SourceError):
-        Source(text)
-
-
-def test_tokens() -> None:
-    text = """let 'a: &'b u8 = b'\\''; r#"assume(" // "#; '"' "\\"" 1..2 0xFFu8 r#type"""
-    assert [t.text for t in tokenize(text) if t.kind in ("char", "str", "life")] == [
-        *("'a", "'b", "b'\\''", 'r#"assume(" // "#', "'\"'", '"\\""')
-    ]
-
-
-def test_lines_are_counted_by_what_they_are_for() -> None:
-    source = Source(
-        """verus! {
-spec fn a() -> int { 1 }
-
-// a comment
-proof fn b() { assert(true); }
-fn c(n: u32) -> (r: u32)
-    requires n < 9,
-    ensures r == n,
-{
-    let mut i = 0;
-    while i < n
-        invariant i <= n,
-        decreases n - i,
-    {
-        i = i + 1;
-    }
-    proof { b(); }
-    let ghost g = i;
-    i
-}
-}
-#[cfg(test)]
-mod tests {
-    fn t() {}
-}
-"""
-    )
-    assert count_file(source, False) == {"spec": 3, "proof": 5, "exec": 11}
-    assert count_file(source, True) == {"trusted": 19}
 
 
 def test_the_record_notices_every_change(root: Path) -> None:

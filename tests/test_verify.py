@@ -62,6 +62,7 @@ def test_the_counts_go_to_their_crates(pretend: Path, monkeypatch: pytest.Monkey
     "said",
     [
         {"vosti-engine": []},
+        {"vosti-engine": ["0 verified, 0 errors"]},
         {"vosti-spec": ["30 verified, 0 errors"]},
         {"vosti-engine": ["40 verified, 0 errors", "40 verified, 0 errors"]},
         {"vosti-engine": ["39 verified, 1 errors"]},
