@@ -79,6 +79,10 @@ pub open spec fn offset_prefix(e: Engine, prefix: Prefix, o: int) -> Prefix {
     }
 }
 
+pub open spec fn inv_content_in_range(e: Engine) -> bool {
+    forall|s: Slot| #[trigger] e.content.dom().contains(s) ==> 0 <= s.group < e.groups()
+}
+
 /// Every slot of a registered block was written for exactly the prefix it is registered under.
 pub open spec fn inv_registered_content(e: Engine) -> bool {
     forall|g: int, b: int, o: int|
@@ -175,6 +179,7 @@ pub open spec fn inv_ownership(e: Engine) -> bool {
 }
 
 pub open spec fn inv_content(e: Engine) -> bool {
+    &&& inv_content_in_range(e)
     &&& inv_registered_content(e)
     &&& inv_computed_content(e)
     &&& inv_unwritten(e)

@@ -295,6 +295,12 @@ proof fn lemma_commit_content(e: Engine, tokens: Map<int, Token>)
         let (id, p) = choose|id: int, p: int| #[trigger] writes(e, plan, s, id, p) && e.seqs[id].alive;
         assert(writes(e, plan, s, id, p));
     }
+    assert(inv_content_in_range(e2)) by {
+        assert forall|s: Slot| #[trigger] e2.content.dom().contains(s) implies 0 <= s.group
+            < e2.groups() by {
+            assert(e.content.dom().contains(s) || written(e, plan, s));
+        }
+    }
     assert(inv_registered_content(e2)) by {
         assert forall|g: int, b: int, o: int|
             #![trigger e2.content.dom().contains(Slot { group: g, block: b, offset: o })]

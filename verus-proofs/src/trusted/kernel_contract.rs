@@ -11,7 +11,7 @@ verus! {
 
 /// The rows of one sequence in one plan: tokens at positions `first..end()`. Their KV goes to, and the
 /// KV of all earlier positions comes from, where `tables` (one for each group) puts them.
-/// Rows at positions >= `logits_from` yield logits.
+/// Rows at positions >= `logits_from` yield logits (the others' are never looked at).
 pub struct Chunk {
     pub tables: Seq<Seq<int>>,
     pub first: nat,
@@ -104,6 +104,7 @@ pub open spec fn rows_computed<D: Model>(
         is_row(plan, c, p) && 0 <= g < shape.groups() ==> after(
             #[trigger] place(shape, plan, c, p, g),
         ) == row::<D>(weights, shape, after, plan, c, p).0[g]
+    &&& forall|c: int| 0 <= c < plan.len() ==> #[trigger] logits[c].len() == plan[c].tokens.len()
     &&& forall|c: int, p: int| #[trigger]
         is_row(plan, c, p) && p >= plan[c].logits_from ==> logits[c][p - plan[c].first] == row::<D>(
             weights,

@@ -1,0 +1,341 @@
+//! The device executes a plan: from the kernel contract to the reference.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::trusted::reference::*;
+use crate::trusted::runner::*;
+use crate::trusted::sampler::*;
+use crate::model::inv::*;
+use crate::model::plans::*;
+use crate::model::state::*;
+use crate::proofs::chains::*;
+use crate::proofs::engine::*;
+use crate::proofs::kv::*;
+use crate::proofs::ownership::*;
+use crate::proofs::steps_table::*;
+use crate::proofs::streams::*;
+use crate::proofs::system_inv::*;
+
+verus! {
+
+/// Executing is under way: the contract holds of what the device did.
+pub open spec fn ran_ok<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    logits: Seq<Seq<D::Logits>>,
+) -> bool {
+    &&& system_inv(s)
+    &&& s.ran.len() < s.engine.plans.len()
+    &&& rows_computed::<D>(s.weights, s.engine.shape, s.memory, device_plan(s), memory, logits)
+}
+
+/// The device's plan is the engine's.
+pub proof fn lemma_device_plan<D: Kernels + Sampler>(s: System<D>)
+    requires
+        system_inv(s),
+        s.ran.len() < s.engine.plans.len(),
+    ensures
+        is_plan_of(s.engine, s.ran.len() as int, device_plan(s)),
+        plan_wf(s.engine.shape, device_plan(s)),
+{
+    let plan = device_plan(s);
+    assert forall|i: int| 0 <= i < plan.len() implies same_rows(
+        #[trigger] plan[i],
+        s.engine.plans[s.ran.len() as int].chunks[s.engine.plans[s.ran.len() as int].order[i]],
+    ) by {}
+    lemma_plan_wf(s.engine, s.ran.len() as int, plan);
+}
+
+/// A slot that a plan does not write keeps its value.
+pub proof fn lemma_unwritten<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    logits: Seq<Seq<D::Logits>>,
+    slot: Slot,
+)
+    requires
+        ran_ok(s, memory, logits),
+        0 <= slot.group < s.engine.groups(),
+        forall|id: int, p: int|
+            s.engine.plans[s.ran.len() as int].chunks.dom().contains(id)
+                && s.engine.plans[s.ran.len() as int].chunks[id].first <= p
+                < s.engine.plans[s.ran.len() as int].chunks[id].end() ==> #[trigger] s.engine.slot(
+                id,
+                slot.group,
+                p,
+            ) != slot,
+    ensures
+        memory(slot) == (s.memory)(slot),
+{
+    let plan = device_plan(s);
+    lemma_device_plan(s);
+    assert forall|c: int, p: int| #[trigger] is_row(plan, c, p) implies place(
+        s.engine.shape,
+        plan,
+        c,
+        p,
+        slot.group,
+    ) != slot by {
+        lemma_place(s.engine, s.ran.len() as int, plan, c, p, slot.group);
+    }
+}
+
+/// What was committed, or executed before, is still there.
+pub proof fn lemma_past_kept<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    logits: Seq<Seq<D::Logits>>,
+    id: int,
+    g: int,
+    p: int,
+)
+    requires
+        ran_ok(s, memory, logits),
+        s.engine.has(id),
+        s.engine.seqs[id].alive,
+        0 <= g < s.engine.groups(),
+        0 <= p < executed(s, id),
+    ensures
+        p < s.engine.seqs[id].tables[g].len() * s.engine.shape.block_size,
+        memory(s.engine.slot(id, g, p)) == kv_value::<D>(
+            s.weights,
+            stream(s, id, s.ran.len()).tokens.take(p + 1),
+            g,
+        ),
+{
+    let e = s.engine;
+    let n = s.ran.len() as int;
+    let q = e.seqs[id];
+    let slot = e.slot(id, g, p);
+    assert(q.computed <= q.tables[g].len() * e.shape.block_size);
+    lemma_executed_covered(e, id, n, g);
+    assert forall|b: int, r: int|
+        e.plans[n].chunks.dom().contains(b) && e.plans[n].chunks[b].first <= r
+            < e.plans[n].chunks[b].end() implies #[trigger] e.slot(b, g, r) != slot by {
+        lemma_pinned_covers(e, n, b, g);
+        if b == id {
+            lemma_chain_at(e.plans, id, q.computed, q.known, n);
+        }
+        lemma_private(e, b, r, id, p, g);
+    }
+    lemma_unwritten(s, memory, logits, slot);
+    if p < q.computed {
+        lemma_stream(s, id, s.ran.len());
+        assert(e.content.dom().contains(slot));
+        assert(e.content[slot] == position_prefix(q, p));
+    }
+}
+
+/// Executed rows lie within the tables.
+pub proof fn lemma_executed_covered(e: Engine, id: int, n: int, g: int)
+    requires
+        inv(e),
+        e.has(id),
+        0 <= n <= e.plans.len(),
+        0 <= g < e.groups(),
+    ensures
+        frontier(e.plans.take(n), id, e.seqs[id].computed) <= e.seqs[id].tables[g].len()
+            * e.shape.block_size,
+    decreases n,
+{
+    assert(e.seqs[id].computed <= e.seqs[id].tables[g].len() * e.shape.block_size);
+    if n > 0 {
+        lemma_executed_covered(e, id, n - 1, g);
+        assert(e.plans.take(n).drop_last() =~= e.plans.take(n - 1));
+        assert(e.plans.take(n).last() == e.plans[n - 1]);
+        if e.plans[n - 1].chunks.dom().contains(id) {
+            lemma_pinned_covers(e, n - 1, id, g);
+        }
+    }
+}
+
+/// The device's row for position `p` of a live sequence has that position's token.
+pub proof fn lemma_row_token<D: Kernels + Sampler>(s: System<D>, c: int, p: int)
+    requires
+        system_inv(s),
+        s.ran.len() < s.engine.plans.len(),
+        is_row(device_plan(s), c, p),
+        s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
+    ensures
+        ({
+            let plan = device_plan(s);
+            let id = s.engine.plans[s.ran.len() as int].order[c];
+            let tokens = stream(s, id, s.ran.len()).tokens;
+            &&& s.engine.has(id)
+            &&& s.engine.plans[s.ran.len() as int].chunks.dom().contains(id)
+            &&& p < tokens.len()
+            &&& plan[c].tokens[p - plan[c].first] == tokens[p]
+            &&& plan[c].first == executed(s, id)
+            &&& s.engine.plans[s.ran.len() as int].chunks[id].sample ==> plan[c].end()
+                == tokens.len() && plan[c].logits_from < plan[c].end()
+        }),
+{
+    let e = s.engine;
+    let n = s.ran.len() as int;
+    let id = e.plans[n].order[c];
+    assert(inv_order(e.plans[n]));
+    let chunk = e.plans[n].chunks[id];
+    let q = e.seqs[id];
+    lemma_chain_at(e.plans, id, q.computed, q.known, n);
+    lemma_stream(s, id, s.ran.len());
+    let tokens = stream(s, id, s.ran.len()).tokens;
+    let j = p - chunk.first;
+    assert(token_fits(chunk.tokens[j], chunk, j, tokens.len(), q.known));
+    assert(tokens.take(q.known.len() as int) == q.known.take(q.known.len() as int));
+    if chunk.tokens[j] is Some {
+        assert(tokens[p] == tokens.take(q.known.len() as int)[p]);
+        assert(q.known[p] == q.known.take(q.known.len() as int)[p]);
+    }
+}
+
+/// The row at position `p` is the reference's, once the memory holds the reference's KV before it.
+pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    c: int,
+    p: int,
+)
+    requires
+        system_inv(s),
+        s.ran.len() < s.engine.plans.len(),
+        is_row(device_plan(s), c, p),
+        s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
+        forall|g: int, q: int|
+            #![trigger s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q)]
+            0 <= g < s.engine.groups() && 0 <= q < p ==> memory(
+                s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q),
+            ) == kv_value::<D>(
+                s.weights,
+                stream(s, s.engine.plans[s.ran.len() as int].order[c], s.ran.len()).tokens.take(q + 1),
+                g,
+            ),
+    ensures
+        ({
+            let id = s.engine.plans[s.ran.len() as int].order[c];
+            let prefix = stream(s, id, s.ran.len()).tokens.take(p + 1);
+            let row = row::<D>(s.weights, s.engine.shape, memory, device_plan(s), c, p);
+            row.0 == last_kv_of::<D>(s.weights, prefix) && row.1 == logits_of::<D>(
+                s.weights,
+                prefix,
+            )
+        }),
+{
+    let plan = device_plan(s);
+    let n = s.ran.len() as int;
+    let id = s.engine.plans[n].order[c];
+    let tokens = stream(s, id, s.ran.len()).tokens;
+    lemma_row_token(s, c, p);
+    lemma_device_plan(s);
+    let prefix = tokens.take(p + 1);
+    let past = tokens.take(p);
+    assert(prefix.drop_last() =~= past);
+    assert(prefix.last() == tokens[p]);
+    let read = gather::<D>(s.engine.shape, memory, plan, c, p as nat);
+    let kv = kv_of::<D>(s.weights, past);
+    lemma_kv_len::<D>(s.weights, past);
+    assert forall|q: int| 0 <= q < p implies #[trigger] read[q] == kv[q] by {
+        lemma_kv_at::<D>(s.weights, past, q);
+        let at = past.take(q + 1);
+        assert(at =~= tokens.take(q + 1));
+        D::forward_fills_groups(s.weights, kv_of::<D>(s.weights, at.drop_last()), at.last());
+        assert forall|g: int| 0 <= g < s.engine.groups() implies #[trigger] read[q][g] == kv[q][g] by {
+            lemma_place(s.engine, n, plan, c, q, g);
+            assert(memory(s.engine.slot(id, g, q)) == kv_value::<D>(
+                s.weights,
+                tokens.take(q + 1),
+                g,
+            ));
+        }
+        assert(read[q] =~= kv[q]);
+    }
+    assert(read =~= kv);
+}
+
+/// After the plan, all rows of a live sequence up to its chunk's end hold the reference's KV.
+pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    logits: Seq<Seq<D::Logits>>,
+    c: int,
+    g: int,
+    p: int,
+)
+    requires
+        ran_ok(s, memory, logits),
+        0 <= c < device_plan(s).len(),
+        s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
+        0 <= g < s.engine.groups(),
+        0 <= p < device_plan(s)[c].end(),
+    ensures
+        ({
+            let id = s.engine.plans[s.ran.len() as int].order[c];
+            memory(s.engine.slot(id, g, p)) == kv_value::<D>(
+                s.weights,
+                stream(s, id, s.ran.len()).tokens.take(p + 1),
+                g,
+            )
+        }),
+    decreases p, 1nat,
+{
+    let plan = device_plan(s);
+    let n = s.ran.len() as int;
+    let id = s.engine.plans[n].order[c];
+    lemma_device_plan(s);
+    lemma_place(s.engine, n, plan, c, p, g);
+    let first = plan[c].first as int;
+    assert(is_row(plan, c, first)) by {
+        assert(inv_chunk(s.engine, s.engine.seqs[id], s.engine.plans[n].chunks[id]));
+    }
+    lemma_row_token(s, c, first);
+    if p < first {
+        lemma_past_kept(s, memory, logits, id, g, p);
+    } else {
+        lemma_row_past(s, memory, logits, c, p);
+        lemma_row_is_reference(s, memory, c, p);
+        assert(is_row(plan, c, p));
+        assert(memory(place(s.engine.shape, plan, c, p, g)) == row::<D>(
+            s.weights,
+            s.engine.shape,
+            memory,
+            plan,
+            c,
+            p,
+        ).0[g]);
+    }
+}
+
+/// The past of a row holds the reference's KV.
+pub proof fn lemma_row_past<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    logits: Seq<Seq<D::Logits>>,
+    c: int,
+    p: int,
+)
+    requires
+        ran_ok(s, memory, logits),
+        0 <= c < device_plan(s).len(),
+        s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
+        0 <= p < device_plan(s)[c].end(),
+    ensures
+        forall|g: int, q: int|
+            #![trigger s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q)]
+            0 <= g < s.engine.groups() && 0 <= q < p ==> memory(
+                s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q),
+            ) == kv_value::<D>(
+                s.weights,
+                stream(s, s.engine.plans[s.ran.len() as int].order[c], s.ran.len()).tokens.take(q + 1),
+                g,
+            ),
+    decreases p, 0nat,
+{
+    let id = s.engine.plans[s.ran.len() as int].order[c];
+    assert forall|g: int, q: int|
+        #![trigger s.engine.slot(id, g, q)]
+        0 <= g < s.engine.groups() && 0 <= q < p implies memory(s.engine.slot(id, g, q))
+        == kv_value::<D>(s.weights, stream(s, id, s.ran.len()).tokens.take(q + 1), g) by {
+        lemma_rows_kv(s, memory, logits, c, g, q);
+    }
+}
+
+} // verus!

@@ -1,0 +1,107 @@
+//! Streams: a sequence with the tokens drawn for it by executed plans that are still in flight.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::trusted::runner::*;
+use crate::trusted::sampler::*;
+use crate::model::inv::*;
+use crate::model::plans::*;
+use crate::model::state::*;
+use crate::proofs::system_inv::*;
+
+verus! {
+
+/// A stream is what is known plus one token for each draw, and only grows.
+pub proof fn lemma_stream<D: Kernels + Sampler>(s: System<D>, id: int, n: nat)
+    requires
+        system_inv(s),
+        s.engine.has(id),
+        s.engine.seqs[id].alive,
+        n <= s.ran.len(),
+    ensures
+        stream(s, id, n).tokens.len() == s.engine.seqs[id].known.len() + draws(
+            s.engine.plans.take(n as int),
+            id,
+        ),
+        forall|k: int|
+            0 <= k <= s.engine.seqs[id].known.len() ==> #[trigger] stream(s, id, n).tokens.take(k)
+                == s.engine.seqs[id].known.take(k),
+    decreases n,
+{
+    let known = s.engine.seqs[id].known;
+    let plans = s.engine.plans;
+    assert(inv_open_record(s, id));
+    if n == 0 {
+        assert(plans.take(0) =~= Seq::empty());
+    } else {
+        let m = (n - 1) as nat;
+        lemma_stream(s, id, m);
+        assert(plans.take(n as int).drop_last() =~= plans.take(m as int));
+        assert(plans.take(n as int).last() == plans[m as int]);
+        if draws_for(plans[m as int], id) {
+            assert(inv_outcome(s, m as int, id));
+            let old = stream(s, id, m).tokens;
+            let new = stream(s, id, n).tokens;
+            assert(new.drop_last() =~= old);
+            assert forall|k: int| 0 <= k <= known.len() implies #[trigger] new.take(k) == known.take(
+                k,
+            ) by {
+                assert(new.take(k) =~= old.take(k));
+            }
+        }
+    }
+}
+
+/// A row's prefix does not change when later plans draw more.
+pub proof fn lemma_stream_extends<D: Kernels + Sampler>(s: System<D>, id: int, n: nat, k: int)
+    requires
+        system_inv(s),
+        s.engine.has(id),
+        s.engine.seqs[id].alive,
+        n < s.ran.len(),
+        0 <= k <= stream(s, id, n).tokens.len(),
+    ensures
+        stream(s, id, n + 1).tokens.take(k) == stream(s, id, n).tokens.take(k),
+{
+    if draws_for(s.engine.plans[n as int], id) {
+        assert(inv_outcome(s, n as int, id));
+        assert(stream(s, id, n + 1).tokens.take(k) =~= stream(s, id, n).tokens.take(k));
+    }
+}
+
+/// Streams depend on the log of the sequence, the plans and the outcomes alone.
+pub proof fn lemma_stream_frame<D: Kernels + Sampler>(s: System<D>, s2: System<D>, id: int, n: nat)
+    requires
+        s.log[id].stream == s2.log[id].stream,
+        forall|m: int| 0 <= m < n ==> #[trigger] s.engine.plans[m] == s2.engine.plans[m],
+        forall|m: int| 0 <= m < n ==> #[trigger] s.ran[m] == s2.ran[m],
+    ensures
+        stream(s, id, n) == stream(s2, id, n),
+    decreases n,
+{
+    if n > 0 {
+        lemma_stream_frame(s, s2, id, (n - 1) as nat);
+        assert(s.engine.plans[n - 1] == s2.engine.plans[n - 1]);
+        assert(s.ran[n - 1] == s2.ran[n - 1]);
+    }
+}
+
+/// Committing the oldest plan moves the first draw from the stream to the log.
+pub proof fn lemma_stream_shift<D: Kernels + Sampler>(s: System<D>, s2: System<D>, id: int, n: nat)
+    requires
+        s2.log[id].stream == stream(s, id, 1),
+        s2.engine.plans == s.engine.plans.drop_first(),
+        s2.ran == s.ran.drop_first(),
+        n < s.ran.len() <= s.engine.plans.len(),
+    ensures
+        stream(s2, id, n) == stream(s, id, n + 1),
+    decreases n,
+{
+    if n > 0 {
+        lemma_stream_shift(s, s2, id, (n - 1) as nat);
+        assert(s2.engine.plans[n - 1] == s.engine.plans[n as int]);
+        assert(s2.ran[n - 1] == s.ran[n as int]);
+    }
+}
+
+} // verus!
