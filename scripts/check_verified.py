@@ -1,12 +1,15 @@
 """`just check-verified`: the sources here are those that Verus verified, file by file.
 
-Needs no Verus: it compares hashes and pinned versions with verus-proofs/verified.json.
+Needs no Verus: it compares hashes and pinned versions with verus-proofs/verified.json, and what the
+README says of lines and theorems with the counts there.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from verified_sources import RECORD, hashes, pins, read_record
 
@@ -22,19 +25,32 @@ def changes(recorded: dict[str, str], present: dict[str, str], what: str) -> lis
     return out
 
 
+def readme_faults(readme: str, record: dict[str, Any]) -> list[str]:
+    """One line for each count or theorem in the README that is not the record's."""
+    counts = "| " + " | ".join(f"{n:,}" for n in record["lines"].values()) + " |"
+    faults = [] if counts in readme else [f"README.md does not have the line counts {counts}"]
+    proved = {theorem["theorem"] for theorem in record["theorems"]}
+    named = set(re.findall(r"\btheorem_\w+", readme))
+    faults += [f"README.md names {name}, which is not proved" for name in sorted(named - proved)]
+    return faults + [f"README.md leaves out {name}" for name in sorted(proved - named)]
+
+
 def main(root: Path) -> int:
     """Prints what differs; 1 when anything does."""
     try:
         record = read_record(root)
         faults = changes(record["sources"], hashes(root), "file")
         faults += changes(record["pins"], pins(root), "version")
+        stale = bool(faults)
+        faults += readme_faults((root / "README.md").read_text(encoding="utf-8"), record)
     except (OSError, ValueError, KeyError) as error:
         print(f"verified.json: {error}")
         return 1
     for fault in faults:
         print(f"  {fault}")
-    if faults:
+    if stale:
         print(f"{RECORD} is of other sources: with Verus installed, run `just verify --record`")
+    if faults:
         return 1
     counts = ", ".join(f"{name} {count}" for name, count in record["crates"].items())
     print(f"{RECORD}: {len(record['sources'])} files as verified ({counts}; 0 errors)")

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import audit  # noqa: E402
 from audit_scan import Finding, scan  # noqa: E402
-from check_verified import changes  # noqa: E402
+from check_verified import changes, readme_faults  # noqa: E402
 from rust_source import SourceError  # noqa: E402
 from verified_sources import hashes  # noqa: E402
 
@@ -254,4 +254,15 @@ def test_the_record_notices_every_change(root: Path) -> None:
         f"file changed: {ENGINE}",
         "file added: engine-rs/src/more.rs",
         "file removed: engine-rs/src/pool.rs",
+    ]
+
+
+def test_the_readme_says_what_was_recorded() -> None:
+    lines = {"trusted": 1, "spec": 2000, "proof": 3, "exec": 4}
+    record = {"lines": lines, "theorems": [{"theorem": "theorem_a"}, {"theorem": "theorem_b"}]}
+    assert readme_faults("`theorem_a`, `theorem_b` | 1 | 2,000 | 3 | 4 |", record) == []
+    assert readme_faults("`theorem_a`, `theorem_c` | 1 | 2,001 | 3 | 4 |", record) == [
+        "README.md does not have the line counts | 1 | 2,000 | 3 | 4 |",
+        "README.md names theorem_c, which is not proved",
+        "README.md leaves out theorem_b",
     ]
