@@ -11,6 +11,7 @@ SENTENCES = [
     "Être ou ne pas être: c'est là la question. 🙂🙂 日本語のテキスト",
     "def step(self):\n    plan = self.engine.schedule()\n    return plan\n",
 ]
+VOCAB = 400
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<eos>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -60,10 +61,10 @@ def save_tiny_model(
     import transformers
 
     folder.mkdir(parents=True)
-    vocab = save_tokenizer(folder)
+    save_tokenizer(folder)
     config = getattr(transformers, family.config)(
         **{
-            "vocab_size": vocab,
+            "vocab_size": VOCAB,
             "hidden_size": 64,
             "intermediate_size": 160,
             "num_hidden_layers": 3,
@@ -88,15 +89,15 @@ def save_tiny_model(
     model.to(getattr(torch, dtype)).save_pretrained(folder, max_shard_size=max_shard_size)
 
 
-def save_tokenizer(folder: Path) -> int:
-    """Writes a byte-level BPE tokenizer of 400 tokens; returns how many there are."""
+def save_tokenizer(folder: Path) -> None:
+    """Writes a byte-level BPE tokenizer of a few tokens less than the model has, as is usual."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=400,
+        vocab_size=VOCAB,
         special_tokens=["<eos>", "<|user|>", "<|assistant|>", "<|system|>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -109,4 +110,3 @@ def save_tokenizer(folder: Path) -> int:
         "chat_template": CHAT_TEMPLATE,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return tokenizer.get_vocab_size()
