@@ -1,7 +1,10 @@
 //! Why the theorems hold. Checked by Verus; no need to read.
+pub mod accounting;
 pub mod blocks;
 pub mod engine;
 pub mod execute;
+pub mod executions;
+pub mod isolation;
 pub mod kv;
 pub mod chains;
 pub mod ownership;

@@ -4,4 +4,5 @@ pub mod reference;
 pub mod sampler;
 pub mod kernel_contract;
 pub mod runner;
-
+pub mod blocks;
+pub mod theorem;

@@ -1,0 +1,159 @@
+//! From the inductive invariant to statements about executions.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::trusted::reference::*;
+use crate::trusted::runner::*;
+use crate::trusted::sampler::*;
+use crate::trusted::theorem::*;
+use crate::model::inv::*;
+use crate::model::state::*;
+use crate::model::steps::*;
+use crate::proofs::engine::*;
+use crate::proofs::kv::*;
+use crate::proofs::system_commit::*;
+use crate::proofs::system_engine::*;
+use crate::proofs::system_execute::*;
+use crate::proofs::system_inv::*;
+
+verus! {
+
+pub proof fn lemma_system_init<D: Kernels + Sampler>(s: System<D>)
+    requires
+        system_init(s),
+    ensures
+        system_inv(s),
+{
+    lemma_init(s.engine);
+}
+
+pub proof fn lemma_system_next<D: Kernels + Sampler>(s: System<D>, s2: System<D>)
+    requires
+        system_inv(s),
+        system_next(s, s2),
+    ensures
+        system_inv(s2),
+{
+    if exists|step: Step, initial: D::State, weights: D::Weights|
+        engine_moves(s, step, initial, weights, s2) {
+        let (step, initial, weights) = choose|step: Step, initial: D::State, weights: D::Weights|
+            engine_moves(s, step, initial, weights, s2);
+        match step {
+            Step::Commit { tokens } => lemma_system_commit(s, tokens, s2),
+            _ => lemma_engine_moves(s, step, initial, weights, s2),
+        }
+    } else {
+        let (padding, memory, logits) = choose|
+            padding: nat,
+            memory: spec_fn(Slot) -> D::Kv,
+            logits: Seq<Seq<D::Logits>>,
+        |
+            executes(s, padding, memory, logits, s2);
+        lemma_execute(s, padding, memory, logits, s2);
+    }
+}
+
+/// Every state of a faithful execution satisfies the invariant.
+pub proof fn lemma_execution<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
+    requires
+        runner_faithful(x),
+        0 <= i < x.len(),
+    ensures
+        system_inv(x[i]),
+    decreases i,
+{
+    if i == 0 {
+        lemma_system_init(x[0]);
+    } else {
+        lemma_execution(x, i - 1);
+        assert(system_next(x[i - 1], x[i - 1 + 1]));
+        lemma_system_next(x[i - 1], x[i]);
+    }
+}
+
+/// Two records of the same request are prefixes of one reference run.
+pub proof fn lemma_agree<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
+    requires
+        inv_record(a),
+        inv_record(b),
+        same_request(a, b),
+        a.stream.tokens.len() <= b.stream.tokens.len(),
+    ensures
+        agree(a, b),
+        a.stream.tokens == b.stream.tokens.take(a.stream.tokens.len() as int),
+{
+    let short = a.stream.tokens;
+    let long = b.stream.tokens;
+    lemma_reference_extends::<D>(
+        a.weights,
+        a.request.prompt,
+        a.initial,
+        outputs(a),
+        outputs(b),
+    );
+    assert(short == long.take(short.len() as int));
+    assert forall|p: int| #[trigger]
+        a.logits.dom().contains(p) && #[trigger] b.logits.dom().contains(p) implies a.logits[p]
+        == b.logits[p] by {
+        assert(short.take(p + 1) =~= long.take(p + 1));
+    }
+    assert forall|k: int| 0 <= k < short.len() && k < long.len() implies #[trigger] short[k]
+        == #[trigger] long[k] by {
+        assert(long.take(short.len() as int)[k] == long[k]);
+    }
+}
+
+pub proof fn lemma_determinism<D: Kernels + Sampler>(
+    x: Seq<System<D>>,
+    i: int,
+    a: int,
+    y: Seq<System<D>>,
+    j: int,
+    b: int,
+)
+    requires
+        recorded(x, i, a),
+        recorded(y, j, b),
+        same_request(x[i].log[a], y[j].log[b]),
+    ensures
+        agree(x[i].log[a], y[j].log[b]),
+        x[i].log[a].finished && y[j].log[b].finished && same_ends(
+            x[i].log[a].request,
+            y[j].log[b].request,
+        ) ==> x[i].log[a].stream.tokens == y[j].log[b].stream.tokens,
+{
+    let r = x[i].log[a];
+    let t = y[j].log[b];
+    lemma_execution(x, i);
+    lemma_execution(y, j);
+    if r.stream.tokens.len() <= t.stream.tokens.len() {
+        lemma_agree(r, t);
+        lemma_same_end(r, t);
+    } else {
+        lemma_agree(t, r);
+        lemma_same_end(t, r);
+    }
+}
+
+/// Of two finished records of one request neither is longer.
+proof fn lemma_same_end<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
+    requires
+        inv_record(a),
+        inv_record(b),
+        same_request(a, b),
+        a.stream.tokens == b.stream.tokens.take(a.stream.tokens.len() as int),
+        a.stream.tokens.len() <= b.stream.tokens.len(),
+    ensures
+        a.finished && same_ends(a.request, b.request) ==> a.stream.tokens == b.stream.tokens,
+{
+    let short = a.stream.tokens;
+    let long = b.stream.tokens;
+    if a.finished && same_ends(a.request, b.request) {
+        assert(a.request.ends(short));
+        assert(b.request.ends(long.take(short.len() as int)));
+        assert(short.len() == long.len());
+        assert(long.take(short.len() as int) =~= long);
+    }
+}
+
+} // verus!
