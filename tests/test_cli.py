@@ -146,7 +146,7 @@ def test_one_refused_prompt(run) -> None:  # type: ignore[no-untyped-def]
     [
         (["generate", "x", "--model", "nonsense"], "no model 'nonsense'"),
         (["generate", "x", "--no-such-option"], "No such option"),
-        (["generate", "x", "--max-tokens", "many"], "many"),
+        (["generate", "x", "--max-tokens", "many"], "Invalid value"),
         (["no-such-command"], "No such command"),
         (["generate", "x", "--model", "README.md"], "not a GGUF file"),
     ],
