@@ -93,6 +93,8 @@ impl LayerGroup {
                         )
                     },
             !old(self).prefix_cache() ==> final(self).same_cached(old(self)),
+            old(self).findable(seat as int, salt, tokens@) && final(self).ids_left()
+                ==> final(self).findable(seat as int, salt, tokens@),
             final(self).num_free() == old(self).num_free(),
             final(self).num_cached() == old(self).num_cached(),
             final(self).updates() == old(self).updates(),
@@ -137,6 +139,11 @@ impl LayerGroup {
                 holds(seat_view(self.state(), s), tokens@, to as int),
                 registered(written, self.state(), s, first as int, k, salt, tokens@),
                 !self.prefix_cache ==> self.state().tree == written.tree,
+                was.findable(s, salt, tokens@) && self.ids_left() ==> self.findable(
+                    s,
+                    salt,
+                    tokens@,
+                ),
             decreases to - start,
         {
             let ghost before = self.state();

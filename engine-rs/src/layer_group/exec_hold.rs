@@ -4,6 +4,10 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_commit::*;
+#[cfg(verus_only)]
+use crate::prefix_tree::proof::*;
+#[cfg(verus_only)]
 use super::proof_steps::*;
 #[cfg(verus_only)]
 use super::spec::*;
@@ -39,6 +43,7 @@ impl LayerGroup {
                 0 <= i < k ==> old(self).cached(
                     #[trigger] final(self).seat(seat as int).table[i] as int,
                 ) == Some((salt, tokens@.take((i + 1) * old(self).block_size()))),
+            final(self).prefix_cache() ==> final(self).findable(seat as int, salt, tokens@),
             final(self).num_free() + k >= old(self).num_free() >= final(self).num_free(),
             final(self).updates() == old(self).updates() + appended(
                 seat as int,
@@ -91,6 +96,8 @@ impl LayerGroup {
                 self.state().sealed[s] == k,
                 parent < st.tree.prefixes.len(),
                 st.tree.prefixes[parent as int] == tokens@.take(start as int),
+                parent == self.state().anchor[s],
+                on_the_way(self.state(), s, salt, tokens@),
                 attached(st, self.state().rows[s], salt, tokens@, k as int),
                 st.tree.hit(size as int, salt, tokens@, 0, 0, max as int) == if found {
                     st.tree.hit(size as int, salt, tokens@, parent, k as int, max as int)
@@ -118,6 +125,8 @@ impl LayerGroup {
                     parent = self.tree.id(b);
                     self.push_held(seat, b, parent);
                     proof {
+                        self.tree.lemma_view_ok();
+                        lemma_walk_on(st.tree, size as int, b as int, salt, tokens@, k as int);
                         lemma_acquire_len(before.pool, b, (s, k as int));
                         assert(self.updates() =~= was.updates() + appended(
                             s,

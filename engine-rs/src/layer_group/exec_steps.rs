@@ -12,6 +12,8 @@ use super::spec::*;
 use super::{LayerGroup, NO_ANCHOR};
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;
+#[cfg(verus_only)]
+use crate::prefix_tree::proof::*;
 use vstd::prelude::*;
 
 verus! {
@@ -167,8 +169,11 @@ impl LayerGroup {
             Some(twin) => {
                 let id = self.tree.id(twin);
                 proof {
-                    assert(st.tree.node_ok(size, st.tree.nodes[twin as int]->0));
                     lemma_seal(st, s, id);
+                    assert(st.tree.node_ok(size, st.tree.nodes[twin as int]->0));
+                    if on_the_way(st, s, salt, tokens@) {
+                        lemma_walk_on(st.tree, size, twin as int, salt, tokens@, sealed as int);
+                    }
                 }
                 self.anchor.set(seat, id);
             },
@@ -182,8 +187,24 @@ impl LayerGroup {
                             let st2 = st.seal(s, NO_ANCHOR);
                             lemma_register_step(st2, b, parent, salt, toks, (s, sealed as int));
                             lemma_set_anchor(st2.register(b, parent, salt, toks), s, id);
-                            assert(st2.register(b, parent, salt, toks).set_anchor(s, id).anchor
-                                =~= st.anchor.update(s, id));
+                            let now = st2.register(b, parent, salt, toks).set_anchor(s, id);
+                            assert(now.anchor =~= st.anchor.update(s, id));
+                            if on_the_way(st, s, salt, tokens@) {
+                                let k = sealed as int;
+                                lemma_walk_register(
+                                    st.tree,
+                                    size,
+                                    b,
+                                    parent,
+                                    salt,
+                                    toks,
+                                    salt,
+                                    tokens@,
+                                    k,
+                                );
+                                assert(now.tree.is_at(b as int, parent, salt, toks));
+                                lemma_walk_on(now.tree, size, b as int, salt, tokens@, k);
+                            }
                         }
                         self.anchor.set(seat, id);
                     },

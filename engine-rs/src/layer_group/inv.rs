@@ -86,6 +86,7 @@ impl State {
 
     pub open spec fn sizes_ok(self) -> bool {
         &&& self.size >= 1
+        &&& self.n() * self.size < 0xffff_ffff
         &&& self.n() < 0xffff_ffff
         &&& self.tree.nodes.len() == self.n()
         &&& self.content.len() == self.n()

@@ -15,6 +15,7 @@ mod exec_steps;
 mod inv;
 mod proof;
 mod proof_commit;
+mod proof_slots;
 mod proof_steps;
 mod spec;
 mod steps;
@@ -22,6 +23,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use inv::State;
 pub use spec::*;
 pub use tables::BlockTables;
 

@@ -280,8 +280,10 @@ pub proof fn lemma_nothing_held(st: State, s: int, toks: Seq<u32>)
         st.rows[s].len() == 0,
     ensures
         st.sealed[s] == 0,
+        st.anchor[s] == 0,
         holds(seat_view(st, s), toks, 0),
 {
+    assert(st.anchor_ok(s, st.sealed[s] as int, st.anchor[s]));
 }
 
 /// A block acquired takes at most itself from the queue.
@@ -351,6 +353,7 @@ pub proof fn lemma_initial(st: State)
     requires
         st.size >= 1,
         st.n() < 0xffff_ffff,
+        st.n() * st.size < 0xffff_ffff,
         st.pool.holders == Seq::new(st.n(), |b: int| Set::<Holder>::empty()),
         st.pool.order.len() == st.pool.plain,
         st.pool.ok(),

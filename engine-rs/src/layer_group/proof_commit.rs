@@ -196,6 +196,8 @@ pub open spec fn sealed_next(
         tree: now.tree,
         ..was
     })
+    &&& cache && now.tree.prefixes.len() < u64::MAX && on_the_way(was, s, salt, toks)
+        ==> on_the_way(now, s, salt, toks)
     &&& now.tree == was.tree || {
         let block = block_of(toks, was.size, i);
         &&& cache
@@ -204,6 +206,12 @@ pub open spec fn sealed_next(
         &&& was.tree.prefixes[was.anchor[s] as int] + block == toks.take((i + 1) * was.size)
         &&& now.tree == was.tree.register(b, was.anchor[s], salt, block)
     }
+}
+
+/// The seat's blocks can be found, if their registration went on.
+pub open spec fn on_the_way(st: State, s: int, salt: u64, toks: Seq<u32>) -> bool {
+    &&& st.anchor[s] != NO_ANCHOR
+    &&& st.tree.walk(st.size, salt, toks, st.sealed[s] as int) == Some(st.anchor[s])
 }
 
 /// What was registered while the seat's sealed blocks grew from `first` to `k`.

@@ -1,5 +1,5 @@
 //! What a caller of a layer group can see and rely on.
-use super::LayerGroup;
+use super::{LayerGroup, NO_ANCHOR};
 #[cfg(verus_only)]
 use super::inv::*;
 use vstd::prelude::*;
@@ -22,6 +22,11 @@ pub open spec fn holds(v: SeatView, toks: Seq<u32>, n: int) -> bool {
     &&& 0 <= n <= v.kv.len()
     &&& n <= toks.len()
     &&& forall|p: int| 0 <= p < n ==> #[trigger] v.kv[p] == Some(toks.take(p + 1))
+}
+
+/// The slot of position `p`: where its KV lies in the pool.
+pub open spec fn slot(v: SeatView, block_size: nat, p: int) -> int {
+    v.table[p / block_size as int] * block_size + p % block_size as int
 }
 
 /// One entry appended to a block table.
@@ -101,6 +106,20 @@ impl LayerGroup {
         }
     }
 
+    /// Whether what seat `s` holds of `toks` can be found under `salt`, so that the next block
+    /// that it seals will be, too.
+    pub open(super) spec fn findable(&self, s: int, salt: u64, toks: Seq<u32>) -> bool {
+        &&& self.prefix_cache
+        &&& self.anchor@[s] != NO_ANCHOR
+        &&& self.tree.view().walk(self.block_size as int, salt, toks, self.sealed@[s] as int)
+            == Some(self.anchor@[s])
+    }
+
+    /// Whether the tree has ids left: there are 2^64 - 2.
+    pub open(super) spec fn ids_left(&self) -> bool {
+        self.tree.view().prefixes.len() < u64::MAX
+    }
+
     /// Table entries appended and not yet taken by `take_updates`.
     pub open(super) spec fn updates(&self) -> Seq<TableUpdate> {
         self.tables.updates()
@@ -143,6 +162,18 @@ impl LayerGroup {
         &&& self.prefix_cache() == old.prefix_cache()
         &&& forall|s2: int|
             s2 != s && 0 <= s2 < old.seats() ==> #[trigger] self.seat(s2) == old.seat(s2)
+    }
+
+    /// Entry `i` of the table of seat `s` is block `b`.
+    pub open spec fn lists(&self, s: int, i: int, b: int) -> bool {
+        0 <= s < self.seats() && 0 <= i < self.seat(s).table.len() && self.seat(s).table[i] == b
+    }
+
+    /// Blocks that some table lists.
+    pub open spec fn referenced(&self) -> Set<int> {
+        vstd::set_lib::set_int_range(0, self.num_blocks() as int).filter(
+            |b: int| exists|s: int, i: int| #[trigger] self.lists(s, i, b),
+        )
     }
 
     /// The prefix tree as it was.

@@ -49,6 +49,7 @@ impl PrefixTree {
         ensures
             self.view().ok(self.block_size() as int),
             self.view().nodes.len() < NONE,
+            self.view().prefixes.len() <= u64::MAX,
     {
     }
 

@@ -103,6 +103,27 @@ impl TreeView {
         }
     }
 
+    /// The node that ends the first `k` blocks of `toks`, 0 for none.
+    pub open spec fn walk(self, size: int, salt: u64, toks: Seq<u32>, k: int) -> Option<u64>
+        decreases k,
+    {
+        if k <= 0 {
+            Some(0)
+        } else {
+            match self.walk(size, salt, toks, k - 1) {
+                None => None,
+                Some(parent) => {
+                    let block = block_of(toks, size, k - 1);
+                    if self.has(parent, salt, block) {
+                        Some((self.nodes[self.find(parent, salt, block)]->0).id)
+                    } else {
+                        None
+                    }
+                },
+            }
+        }
+    }
+
     /// Block `b` becomes a node.
     pub open spec fn register(self, b: u32, parent: u64, salt: u64, toks: Seq<u32>) -> TreeView {
         TreeView {
