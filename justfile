@@ -36,6 +36,10 @@ test *args: setup
     cargo test --release --locked --workspace --exclude vosti-py
     .venv/bin/pytest {{ args }}
 
+# Microseconds of an engine step on one core, by sequences, blocks and waiting requests
+bench-engine *args: setup
+    .venv/bin/python benchmarks/bench_engine.py {{ args }}
+
 # Formatting, lints and types of everything
 lint: venv
     @{{ install }} -r pyproject.toml --extra lint
