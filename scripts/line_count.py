@@ -109,19 +109,3 @@ def _loop_body(source: Source, at: int, limit: int) -> int:
             at = source.match[at]
         at += 1
     return limit
-
-
-def theorems(root: Path) -> list[tuple[str, str, int, set[str]]]:
-    """`(name, file, line, words of its statement)` of each `proof fn theorem_…`."""
-    found = []
-    for crate in crates(root):
-        if crate.verified:
-            for path, source in sources(crate).items():
-                for item in source.all_items():
-                    proof = item.kind == "fn" and item.mode == "proof" and item.in_verus
-                    if proof and item.name.startswith("theorem_"):
-                        stop = item.body if item.body is not None else item.end
-                        words = {w for _, w in source.words(item.keyword, stop)}
-                        file = path.relative_to(root).as_posix()
-                        found.append((item.name, file, source.tokens[item.keyword].line, words))
-    return found

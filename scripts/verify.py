@@ -21,8 +21,9 @@ from typing import Any
 
 import audit
 from audit_scan import crates
-from line_count import count, theorems
+from line_count import count
 from rust_source import SourceError
+from theorems import find_theorems
 from verified_sources import RECORD, hashes, pins
 from verus_tool import Verus, VerusError, find_verus
 
@@ -64,14 +65,15 @@ def verify_again(verus: Verus, root: Path, target: Path, arguments: list[str]) -
 
 
 def print_theorems(root: Path) -> list[dict[str, str]]:
-    """Prints each theorem and the assumptions its statement names; the list for the JSON line."""
+    """Prints each theorem and the assumptions its statement leads to; the list for the JSON line."""
     rows = audit.read_table(root / "verus-proofs" / "TRUSTED.md")
     assumed = {row.name for row in rows if row.kind in audit.FREE and row.file != "-"}
     listed = []
     print(f"\n{'theorem':<34} {'file':<52} rests on")
-    for name, file, line, words in theorems(root):
-        print(f"{name:<34} {f'{file}:{line}':<52} {', '.join(sorted(words & assumed)) or '-'}")
-        listed.append({"theorem": name, "file": file})
+    for found in find_theorems(root):
+        rests_on = ", ".join(sorted(found.names & assumed)) or "-"
+        print(f"{found.name:<34} {f'{found.file}:{found.line}':<52} {rests_on}")
+        listed.append({"theorem": found.name, "file": found.file})
     return listed
 
 

@@ -1,0 +1,40 @@
+"""Theorems are found where they are proved, with the assumptions that their statements lead to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from theorems import find_theorems  # noqa: E402
+
+
+def test_a_theorem_rests_on_what_its_statement_leads_to(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["spec"]\n',
+        "spec/Cargo.toml": '[package]\nname = "spec"\n[package.metadata.verus]\nverify = true\n',
+        "spec/src/lib.rs": "pub mod trusted;\nverus! { spec fn theorem_of_none() -> bool { true } }\n",
+        "spec/src/trusted/mod.rs": """
+verus! {
+pub open spec fn recorded(x: int) -> bool { runner_faithful(x) }
+pub open spec fn runner_faithful(x: int) -> bool { x > 0 }
+pub open spec fn unrelated(x: int) -> bool { x > 1 }
+pub proof fn theorem_one(x: int) requires recorded(x), ensures x > 0 { assert(unrelated(2)); }
+// proof fn theorem_in_a_comment() {}
+}
+""",
+        "spec/src/lost.rs": "verus! { proof fn theorem_lost() {} }\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (theorem,) = find_theorems(tmp_path)
+    assert (theorem.name, theorem.file, theorem.line) == (
+        "theorem_one",
+        "spec/src/trusted/mod.rs",
+        6,
+    )
+    assert {"recorded", "runner_faithful"} <= theorem.names
+    assert "unrelated" not in theorem.names
