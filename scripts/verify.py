@@ -65,7 +65,7 @@ def verify_again(verus: Verus, root: Path, target: Path, arguments: list[str]) -
 
 
 def print_theorems(root: Path) -> list[dict[str, str]]:
-    """Prints each theorem and the assumptions its statement leads to; the list for the JSON line."""
+    """Prints each theorem and the assumptions it rests on; returns them for the JSON line."""
     rows = audit.read_table(root / "verus-proofs" / "TRUSTED.md")
     assumed = {row.name for row in rows if row.kind in audit.FREE and row.file != "-"}
     listed = []

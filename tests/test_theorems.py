@@ -15,7 +15,7 @@ def test_a_theorem_rests_on_what_its_statement_leads_to(tmp_path: Path) -> None:
     files = {
         "Cargo.toml": '[workspace]\nmembers = ["spec"]\n',
         "spec/Cargo.toml": '[package]\nname = "spec"\n[package.metadata.verus]\nverify = true\n',
-        "spec/src/lib.rs": "pub mod trusted;\nverus! { spec fn theorem_of_none() -> bool { true } }\n",
+        "spec/src/lib.rs": "pub mod trusted;\nverus! { spec fn theorem_of() -> bool { true } }\n",
         "spec/src/trusted/mod.rs": """
 verus! {
 pub open spec fn recorded(x: int) -> bool { runner_faithful(x) }
