@@ -1,0 +1,365 @@
+//! One step: from token ids to logits, layer by layer, each operation over all rows.
+
+use std::ops::Range;
+
+use crate::batch::Step;
+use crate::isa::Isa;
+use crate::kernels::attention::partial_blocks;
+use crate::kernels::linear::{linear, read_row, Linear};
+use crate::kernels::norm::{add_row, rms_norm};
+use crate::kernels::rope::Rope;
+use crate::kernels::swiglu::swiglu;
+use crate::lanes::Block;
+use crate::matrix::Matrix;
+use crate::memory::{floats_mut, Error, SharedFloats};
+use crate::model::{bias, stride, Config, Layer, Model};
+use crate::pool::Pool;
+
+/// Rows that one task of a row-wise operation takes.
+const ROWS_PER_TASK: usize = 8;
+
+/// Activations, kept between steps. Rows are padded to whole units; the padding stays zero.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    /// The residual stream.
+    pub x: Vec<Block>,
+    pub normed: Vec<Block>,
+    /// Output of `o` and `down`, not yet added to `x`.
+    pub branch: Vec<Block>,
+    pub q: Vec<Block>,
+    pub k: Vec<Block>,
+    pub v: Vec<Block>,
+    /// Queries after RoPE, each head padded to whole blocks.
+    pub heads: Vec<Block>,
+    pub attended: Vec<Block>,
+    pub gate: Vec<Block>,
+    pub up: Vec<Block>,
+    /// Cosines and sines of each row's position.
+    pub angles: Vec<Block>,
+    /// Partial results of attention, by row, head and split.
+    pub partials: Vec<Block>,
+}
+
+/// Makes `buffer` hold at least `len` blocks.
+fn grow(buffer: &mut Vec<Block>, len: usize) -> Result<(), Error> {
+    if buffer.len() < len {
+        let missing = len - buffer.len();
+        buffer.try_reserve_exact(missing).map_err(|_| {
+            Error::new(format!(
+                "not enough memory for activations ({missing} blocks)"
+            ))
+        })?;
+        buffer.resize(len, Block::ZERO);
+    }
+    Ok(())
+}
+
+/// Row `row` of a shared buffer of padded rows.
+///
+/// # Safety
+/// As for `SharedFloats::slice`.
+pub(crate) unsafe fn row_mut<'a>(
+    buffer: &SharedFloats<'a>,
+    row: usize,
+    width: usize,
+) -> &'a mut [Block] {
+    let width = stride(width);
+    blocks_mut(buffer.slice(row * width, width))
+}
+
+/// The blocks of a slice that begins and ends on block boundaries.
+pub(crate) fn blocks_mut(floats: &mut [f32]) -> &mut [Block] {
+    // SAFETY: any 64 aligned bytes are a Block; align_to_mut gives the aligned middle.
+    let (head, blocks, tail) = unsafe { floats.align_to_mut() };
+    assert!(head.is_empty() && tail.is_empty(), "not whole blocks");
+    blocks
+}
+
+pub(crate) fn row(buffer: &[Block], row: usize, width: usize) -> &[Block] {
+    let blocks = stride(width) / 16;
+    &buffer[row * blocks..][..blocks]
+}
+
+/// Runs `each(scratch, row)` for all rows, spread over the threads.
+pub(crate) fn for_rows(pool: &mut Pool, rows: usize, each: impl Fn(&mut [Block], usize) + Sync) {
+    pool.run(rows.div_ceil(ROWS_PER_TASK), &|scratch, task| {
+        let first = task * ROWS_PER_TASK;
+        (first..rows.min(first + ROWS_PER_TASK)).for_each(|row| each(scratch, row));
+    });
+}
+
+/// Columns that one task takes: whole blocks, enough tasks to keep all threads busy to the end.
+fn tile_width(columns: usize, threads: usize) -> usize {
+    (columns / (threads * 8))
+        .next_multiple_of(16)
+        .clamp(16, 128)
+}
+
+/// What the operations of one step are given.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    pub config: &'a Config,
+    pub isa: Isa,
+    pub step: &'a Step,
+    pub block_size: usize,
+}
+
+/// One step on its way through the layers.
+pub(crate) struct Pass<'a> {
+    pub given: Given<'a>,
+    pub buffers: &'a mut Buffers,
+    pub pool: &'a mut Pool,
+}
+
+impl Model {
+    /// Computes a checked step: keys and values of its rows go to their slots, and the logits of
+    /// `logits_rows` to `logits` (`[L, vocab]`).
+    pub fn forward(&mut self, step: &Step, logits: &mut [f32]) -> Result<(), Error> {
+        if logits.len() != step.logits_rows.len() * self.config.vocab {
+            return Err(Error::new(
+                "logits must have one row of vocab for each of logits_rows",
+            ));
+        }
+        let _env = crate::float_env::FloatEnv::enter();
+        let mut pass = Pass {
+            given: Given {
+                config: &self.config,
+                isa: self.isa,
+                step,
+                block_size: self.limits.block_size,
+            },
+            buffers: &mut self.buffers,
+            pool: &mut self.pool,
+        };
+        pass.prepare()?;
+        pass.embed(&self.embed, &self.rope);
+        for (i, (layer, kv)) in self.layers.iter().zip(&mut self.kv).enumerate() {
+            pass.norm(&layer.attn_norm, i > 0);
+            pass.project_qkv(layer);
+            pass.place(layer, kv);
+            pass.attend(layer, kv);
+            pass.project_out(layer);
+            pass.norm(&layer.ffn_norm, true);
+            pass.feed_forward(layer);
+        }
+        pass.head(
+            &self.norm,
+            self.head.as_ref().unwrap_or(&self.embed),
+            logits,
+        );
+        Ok(())
+    }
+}
+
+impl Pass<'_> {
+    /// Makes room for the rows of the step.
+    fn prepare(&mut self) -> Result<(), Error> {
+        let splits = self.given.splits_apart(self.pool.threads());
+        let (c, b, rows) = (
+            self.given.config,
+            &mut *self.buffers,
+            self.given.step.rows(),
+        );
+        let blocks = |width: usize| rows * stride(width) / 16;
+        for buffer in [&mut b.x, &mut b.normed, &mut b.branch] {
+            grow(buffer, blocks(c.hidden))?;
+        }
+        for buffer in [&mut b.q, &mut b.attended] {
+            grow(buffer, blocks(c.n_heads * c.head_dim))?;
+        }
+        for buffer in [&mut b.k, &mut b.v] {
+            grow(buffer, blocks(c.n_kv_heads * c.head_dim))?;
+        }
+        for buffer in [&mut b.gate, &mut b.up] {
+            grow(buffer, blocks(c.ffn))?;
+        }
+        grow(&mut b.heads, rows * c.n_heads * c.head_blocks())?;
+        grow(&mut b.angles, blocks(c.head_dim))?;
+        grow(
+            &mut b.partials,
+            rows * c.n_heads * splits * partial_blocks(c.head_blocks()),
+        )
+    }
+
+    fn embed(&mut self, embed: &Matrix, rope: &Rope) {
+        let Given {
+            config: c,
+            isa,
+            step,
+            ..
+        } = self.given;
+        let x = SharedFloats::new(floats_mut(&mut self.buffers.x));
+        let angles = SharedFloats::new(floats_mut(&mut self.buffers.angles));
+        for_rows(self.pool, step.rows(), |scratch, r| {
+            // SAFETY: each row is one task's.
+            let (x, angles) =
+                unsafe { (row_mut(&x, r, c.hidden), row_mut(&angles, r, c.head_dim)) };
+            read_row(isa, embed, step.tokens[r] as usize, x, scratch);
+            rope.angles(step.positions[r], &mut floats_mut(angles)[..c.head_dim]);
+        });
+    }
+
+    /// Adds the last branch to the residual stream if there is one, and normalises the stream.
+    fn norm(&mut self, weight: &[Block], add: bool) {
+        let (c, isa, b) = (self.given.config, self.given.isa, &mut *self.buffers);
+        let x = SharedFloats::new(floats_mut(&mut b.x));
+        let normed = SharedFloats::new(floats_mut(&mut b.normed));
+        let branch = &b.branch;
+        for_rows(self.pool, self.given.step.rows(), |_, r| {
+            // SAFETY: each row is one task's.
+            let (x, normed) = unsafe { (row_mut(&x, r, c.hidden), row_mut(&normed, r, c.hidden)) };
+            if add {
+                add_row(isa, x, row(branch, r, c.hidden));
+            }
+            rms_norm(isa, x, c.hidden, weight, c.rms_eps, normed);
+        });
+    }
+
+    fn project_qkv(&mut self, layer: &Layer) {
+        let (c, rows) = (self.given.config, self.given.step.rows());
+        let b = &mut *self.buffers;
+        let kv = c.n_kv_heads * c.head_dim;
+        let job = |weight, bias_of, out, width| Linear {
+            x: &b.normed,
+            rows,
+            weight,
+            bias: bias(bias_of),
+            out: SharedFloats::new(floats_mut(out)),
+            out_stride: stride(width),
+        };
+        linears(
+            self.pool,
+            self.given.isa,
+            &[
+                job(&layer.q, &layer.bias[0], &mut b.q, c.n_heads * c.head_dim),
+                job(&layer.k, &layer.bias[1], &mut b.k, kv),
+                job(&layer.v, &layer.bias[2], &mut b.v, kv),
+            ],
+        );
+    }
+
+    fn project_out(&mut self, layer: &Layer) {
+        let b = &mut *self.buffers;
+        linears(
+            self.pool,
+            self.given.isa,
+            &[Linear {
+                x: &b.attended,
+                rows: self.given.step.rows(),
+                weight: &layer.o,
+                bias: None,
+                out: SharedFloats::new(floats_mut(&mut b.branch)),
+                out_stride: stride(self.given.config.hidden),
+            }],
+        );
+    }
+
+    /// `down(silu(gate x) * (up x))`; a task computes a tile of both and gates it.
+    fn feed_forward(&mut self, layer: &Layer) {
+        let (c, isa, rows) = (self.given.config, self.given.isa, self.given.step.rows());
+        let b = &mut *self.buffers;
+        let (gate, up) = (
+            SharedFloats::new(floats_mut(&mut b.gate)),
+            SharedFloats::new(floats_mut(&mut b.up)),
+        );
+        let job = |weight, out| Linear {
+            x: &b.normed,
+            rows,
+            weight,
+            bias: None,
+            out,
+            out_stride: stride(c.ffn),
+        };
+        let (gate_job, up_job) = (job(&layer.gate, gate), job(&layer.up, up));
+        let width = tile_width(2 * c.ffn, self.pool.threads());
+        self.pool.run(c.ffn.div_ceil(width), &|scratch, task| {
+            let columns = task * width..c.ffn.min((task + 1) * width);
+            linear(isa, &gate_job, columns.clone(), scratch);
+            linear(isa, &up_job, columns.clone(), scratch);
+            for r in 0..rows {
+                let (gate, up) = (
+                    tile(&gate, r, &columns, c.ffn),
+                    tile(&up, r, &columns, c.ffn),
+                );
+                swiglu(isa, gate, up);
+            }
+        });
+        linears(
+            self.pool,
+            self.given.isa,
+            &[Linear {
+                x: &b.gate,
+                rows,
+                weight: &layer.down,
+                bias: None,
+                out: SharedFloats::new(floats_mut(&mut b.branch)),
+                out_stride: stride(c.hidden),
+            }],
+        );
+    }
+
+    /// Last norm and head, for the rows whose logits are wanted.
+    fn head(&mut self, norm: &[Block], head: &Matrix, logits: &mut [f32]) {
+        let (c, isa, wanted) = (
+            self.given.config,
+            self.given.isa,
+            &self.given.step.logits_rows,
+        );
+        let b = &mut *self.buffers;
+        let normed = SharedFloats::new(floats_mut(&mut b.normed));
+        let x = SharedFloats::new(floats_mut(&mut b.x));
+        for_rows(self.pool, wanted.len(), |_, i| {
+            let r = wanted[i] as usize;
+            // SAFETY: each row is one task's.
+            let (x, normed) = unsafe { (row_mut(&x, r, c.hidden), row_mut(&normed, i, c.hidden)) };
+            add_row(isa, x, row(&b.branch, r, c.hidden));
+            rms_norm(isa, x, c.hidden, norm, c.rms_eps, normed);
+        });
+        linears(
+            self.pool,
+            self.given.isa,
+            &[Linear {
+                x: &b.normed,
+                rows: wanted.len(),
+                weight: head,
+                bias: None,
+                out: SharedFloats::new(logits),
+                out_stride: c.vocab,
+            }],
+        );
+    }
+}
+
+/// Runs linear maps side by side: the tasks are tiles of columns.
+fn linears(pool: &mut Pool, isa: Isa, jobs: &[Linear<'_>]) {
+    let columns: usize = jobs.iter().map(|job| job.weight.rows()).sum();
+    let width = tile_width(columns, pool.threads());
+    let tiles = |job: &Linear<'_>| job.weight.rows().div_ceil(width);
+    pool.run(jobs.iter().map(tiles).sum(), &|scratch, mut task| {
+        for job in jobs {
+            if task < tiles(job) {
+                let first = task * width;
+                let last = job.weight.rows().min(first + width);
+                // The tile is this task's alone.
+                return linear(isa, job, first..last, scratch);
+            }
+            task -= tiles(job);
+        }
+    });
+}
+
+/// The blocks of columns `columns` of a row; the last tile includes the padding.
+fn tile<'a>(
+    buffer: &SharedFloats<'a>,
+    row: usize,
+    columns: &Range<usize>,
+    width: usize,
+) -> &'a mut [Block] {
+    let end = if columns.end == width {
+        stride(width)
+    } else {
+        columns.end
+    };
+    // SAFETY: a tile's columns are one task's.
+    blocks_mut(unsafe { buffer.slice(row * stride(width) + columns.start, end - columns.start) })
+}

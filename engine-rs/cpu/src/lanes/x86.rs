@@ -1,0 +1,394 @@
+//! AVX2 (two registers) and AVX-512 (one register) implementations.
+//!
+//! SAFETY of every block below: these types are named only by functions that `isa::kernel!`
+//! compiled with the needed features and that run after the processor was asked for them; loads and
+//! stores go through references to whole arrays and need no alignment.
+
+use std::arch::x86_64::*;
+
+use super::{Lanes, CANONICAL_NAN, LANES, ROUND_MAGIC, SQRT_HALF_BITS};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2([__m256; 2]);
+
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(__m512);
+
+const IOTA: [f32; LANES] = [
+    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
+];
+
+impl Avx2 {
+    #[inline(always)]
+    fn map(self, f: impl Fn(__m256) -> __m256) -> Self {
+        Self([f(self.0[0]), f(self.0[1])])
+    }
+
+    #[inline(always)]
+    fn each(self, o: Self, f: impl Fn(__m256, __m256) -> __m256) -> Self {
+        Self([f(self.0[0], o.0[0]), f(self.0[1], o.0[1])])
+    }
+}
+
+impl Lanes for Avx2 {
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self([_mm256_set1_ps(x); 2]) }
+    }
+
+    #[inline(always)]
+    fn load(p: &[f32; LANES]) -> Self {
+        let p = p.as_ptr();
+        // SAFETY: see the head of the file.
+        unsafe { Self([_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))]) }
+    }
+
+    #[inline(always)]
+    fn store(self, p: &mut [f32; LANES]) {
+        let p = p.as_mut_ptr();
+        // SAFETY: see the head of the file.
+        unsafe {
+            _mm256_storeu_ps(p, self.0[0]);
+            _mm256_storeu_ps(p.add(8), self.0[1]);
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        self.each(o, |a, b| unsafe { _mm256_add_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn sub(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        self.each(o, |a, b| unsafe { _mm256_sub_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn mul(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        self.each(o, |a, b| unsafe { _mm256_mul_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn div(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        self.each(o, |a, b| unsafe { _mm256_div_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn select_lt(a: Self, b: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: see the head of the file.
+        let less = a.each(b, |a, b| unsafe { _mm256_cmp_ps::<_CMP_LT_OQ>(a, b) });
+        // SAFETY: see the head of the file.
+        let pick = |half: usize| unsafe { _mm256_blendv_ps(no.0[half], yes.0[half], less.0[half]) };
+        Self([pick(0), pick(1)])
+    }
+
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        // SAFETY: see the head of the file.
+        self.map(|x| unsafe {
+            let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
+            _mm256_blendv_ps(x, _mm256_set1_ps(CANONICAL_NAN), nan)
+        })
+    }
+
+    #[inline(always)]
+    fn from_bf16(p: &[u16; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        let widen = |offset: usize| unsafe {
+            let bits = _mm_loadu_si128(p.as_ptr().add(offset).cast());
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits)))
+        };
+        Self([widen(0), widen(8)])
+    }
+
+    #[inline(always)]
+    fn from_f16(p: &[u16; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        let widen = |offset: usize| unsafe {
+            _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().add(offset).cast()))
+        };
+        Self([widen(0), widen(8)])
+    }
+
+    #[inline(always)]
+    fn from_i8(p: &[i8; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        let widen = |offset: usize| unsafe {
+            let bytes = _mm_loadl_epi64(p.as_ptr().add(offset).cast());
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))
+        };
+        Self([widen(0), widen(8)])
+    }
+
+    #[inline(always)]
+    fn from_nibbles(p: &[u8; LANES], zero: f32, scale: f32, min: f32) -> [Self; 2] {
+        let (zero, scale, min) = (Self::splat(zero), Self::splat(scale), Self::splat(min));
+        // SAFETY: see the head of the file.
+        let (low, high) = unsafe {
+            let widen = |offset: usize| {
+                _mm256_cvtepu8_epi32(_mm_loadl_epi64(p.as_ptr().add(offset).cast()))
+            };
+            let (first, second) = (widen(0), widen(8));
+            let low = |q| _mm256_cvtepi32_ps(_mm256_and_si256(q, _mm256_set1_epi32(15)));
+            let high = |q| _mm256_cvtepi32_ps(_mm256_srli_epi32::<4>(q));
+            (
+                Self([low(first), low(second)]),
+                Self([high(first), high(second)]),
+            )
+        };
+        [low, high].map(|q| q.sub(zero).mul(scale).add(min))
+    }
+
+    #[inline(always)]
+    fn pow2(self) -> Self {
+        // SAFETY: see the head of the file.
+        self.map(|n| unsafe {
+            let bits = _mm256_castps_si256(_mm256_add_ps(n, _mm256_set1_ps(ROUND_MAGIC)));
+            let one = _mm256_set1_epi32(0x3f80_0000);
+            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_slli_epi32::<23>(bits), one))
+        })
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Self, Self) {
+        // SAFETY: see the head of the file.
+        let exponent = self.0.map(|x| unsafe {
+            let bits = _mm256_castps_si256(x);
+            _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(SQRT_HALF_BITS)))
+        });
+        // SAFETY: see the head of the file.
+        let mantissa = |half: usize| unsafe {
+            let bits = _mm256_castps_si256(self.0[half]);
+            _mm256_castsi256_ps(_mm256_sub_epi32(
+                bits,
+                _mm256_slli_epi32::<23>(exponent[half]),
+            ))
+        };
+        // SAFETY: see the head of the file.
+        (
+            Self([mantissa(0), mantissa(1)]),
+            Self(exponent.map(|e| unsafe { _mm256_cvtepi32_ps(e) })),
+        )
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let eight = _mm256_add_ps(self.0[0], self.0[1]);
+            let four = _mm_add_ps(
+                _mm256_castps256_ps128(eight),
+                _mm256_extractf128_ps::<1>(eight),
+            );
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+}
+
+impl Lanes for Avx512 {
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_set1_ps(x)) }
+    }
+
+    #[inline(always)]
+    fn load(p: &[f32; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_loadu_ps(p.as_ptr())) }
+    }
+
+    #[inline(always)]
+    fn store(self, p: &mut [f32; LANES]) {
+        // SAFETY: see the head of the file.
+        unsafe { _mm512_storeu_ps(p.as_mut_ptr(), self.0) }
+    }
+
+    #[inline(always)]
+    fn add(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_add_ps(self.0, o.0)) }
+    }
+
+    #[inline(always)]
+    fn sub(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_sub_ps(self.0, o.0)) }
+    }
+
+    #[inline(always)]
+    fn mul(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_mul_ps(self.0, o.0)) }
+    }
+
+    #[inline(always)]
+    fn div(self, o: Self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_div_ps(self.0, o.0)) }
+    }
+
+    #[inline(always)]
+    fn select_lt(a: Self, b: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a.0, b.0);
+            Self(_mm512_mask_blend_ps(less, no.0, yes.0))
+        }
+    }
+
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self.0, self.0);
+            Self(_mm512_mask_blend_ps(
+                nan,
+                self.0,
+                _mm512_set1_ps(CANONICAL_NAN),
+            ))
+        }
+    }
+
+    #[inline(always)]
+    fn from_bf16(p: &[u16; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.as_ptr().cast()));
+            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)))
+        }
+    }
+
+    #[inline(always)]
+    fn from_f16(p: &[u16; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe { Self(_mm512_cvtph_ps(_mm256_loadu_si256(p.as_ptr().cast()))) }
+    }
+
+    #[inline(always)]
+    fn from_i8(p: &[i8; LANES]) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let bytes = _mm_loadu_si128(p.as_ptr().cast());
+            Self(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)))
+        }
+    }
+
+    /// The sixteen possible weights are computed once and looked up: a permutation uses the low
+    /// four bits of its indices only.
+    #[inline(always)]
+    fn from_nibbles(p: &[u8; LANES], zero: f32, scale: f32, min: f32) -> [Self; 2] {
+        let quants = Self::load(&IOTA).sub(Self::splat(zero));
+        let table = quants.mul(Self::splat(scale)).add(Self::splat(min)).0;
+        // SAFETY: see the head of the file.
+        unsafe {
+            let low = _mm512_cvtepu8_epi32(_mm_loadu_si128(p.as_ptr().cast()));
+            let high = _mm512_srli_epi32::<4>(low);
+            [low, high].map(|index| Self(_mm512_permutexvar_ps(index, table)))
+        }
+    }
+
+    #[inline(always)]
+    fn pow2(self) -> Self {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let bits = _mm512_castps_si512(_mm512_add_ps(self.0, _mm512_set1_ps(ROUND_MAGIC)));
+            let one = _mm512_set1_epi32(0x3f80_0000);
+            Self(_mm512_castsi512_ps(_mm512_add_epi32(
+                _mm512_slli_epi32::<23>(bits),
+                one,
+            )))
+        }
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Self, Self) {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let bits = _mm512_castps_si512(self.0);
+            let base = _mm512_set1_epi32(SQRT_HALF_BITS);
+            let exponent = _mm512_srai_epi32::<23>(_mm512_sub_epi32(bits, base));
+            let mantissa = _mm512_sub_epi32(bits, _mm512_slli_epi32::<23>(exponent));
+            (
+                Self(_mm512_castsi512_ps(mantissa)),
+                Self(_mm512_cvtepi32_ps(exponent)),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let high = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0xee>(self.0, self.0));
+            let eight = _mm256_add_ps(_mm512_castps512_ps256(self.0), high);
+            let four = _mm_add_ps(
+                _mm256_castps256_ps128(eight),
+                _mm256_extractf128_ps::<1>(eight),
+            );
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+
+    #[inline(always)]
+    fn sum4(a: [Self; 4]) -> [f32; 4] {
+        // SAFETY: see the head of the file.
+        unsafe {
+            let four = fours(a);
+            let two = _mm512_add_ps(four, _mm512_permute_ps::<0x4e>(four));
+            let one = _mm512_add_ps(two, _mm512_permute_ps::<0xb1>(two));
+            let mut lanes = [0.0; LANES];
+            _mm512_storeu_ps(lanes.as_mut_ptr(), one);
+            [lanes[0], lanes[4], lanes[8], lanes[12]]
+        }
+    }
+
+    #[inline(always)]
+    fn sum16(a: [[Self; 4]; 4]) -> [[f32; 4]; 4] {
+        // SAFETY: see the head of the file.
+        unsafe {
+            // Column j of the result sits in the lanes of the vectors [a[0][j], …, a[3][j]].
+            let column = |j: usize| fours([a[0][j], a[1][j], a[2][j], a[3][j]]);
+            let twos = |x: __m512, y: __m512| {
+                _mm512_add_ps(
+                    _mm512_shuffle_ps::<0x44>(x, y),
+                    _mm512_shuffle_ps::<0xee>(x, y),
+                )
+            };
+            let (x, y) = (twos(column(0), column(1)), twos(column(2), column(3)));
+            let ones = _mm512_add_ps(
+                _mm512_shuffle_ps::<0x88>(x, y),
+                _mm512_shuffle_ps::<0xdd>(x, y),
+            );
+            let mut out = [[0.0; 4]; 4];
+            _mm512_storeu_ps(out.as_mut_ptr().cast(), ones);
+            out
+        }
+    }
+}
+
+/// The first two levels of `sum`'s tree for four vectors: four partial sums of each, side by side.
+///
+/// # Safety
+/// AVX-512F must be there.
+#[inline(always)]
+unsafe fn fours(a: [Avx512; 4]) -> __m512 {
+    let eights = |x: __m512, y: __m512| {
+        _mm512_add_ps(
+            _mm512_shuffle_f32x4::<0x44>(x, y),
+            _mm512_shuffle_f32x4::<0xee>(x, y),
+        )
+    };
+    let (x, y) = (eights(a[0].0, a[1].0), eights(a[2].0, a[3].0));
+    _mm512_add_ps(
+        _mm512_shuffle_f32x4::<0x88>(x, y),
+        _mm512_shuffle_f32x4::<0xdd>(x, y),
+    )
+}

@@ -1,0 +1,254 @@
+//! `CpuModel`: a model on the CPU, from raw tensors to logits.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use vosti_cpu::batch::{Batch, Table};
+use vosti_cpu::isa::Isa;
+use vosti_cpu::kernels::rope::RopeScaling;
+use vosti_cpu::matrix::Format;
+use vosti_cpu::memory::{with_capacity, Error};
+use vosti_cpu::model::{Config, Model, Tensor};
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<CpuModel>()?;
+    m.add_function(wrap_pyfunction!(cpu_isas, m)?)
+}
+
+/// Names of the instruction sets that this processor has, the fastest last.
+#[pyfunction]
+fn cpu_isas() -> Vec<&'static str> {
+    Isa::available().iter().map(|isa| isa.name()).collect()
+}
+
+pub(crate) fn value_error(error: Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Runs `body`; a panic becomes a RuntimeError.
+pub(crate) fn guarded<T>(body: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        PyRuntimeError::new_err(format!("the CPU backend failed; please report it: {message}"))
+    })
+}
+
+/// A contiguous u32 array as a slice.
+pub(crate) fn slice<'a>(name: &str, array: &'a PyReadonlyArray1<'_, u32>) -> PyResult<&'a [u32]> {
+    array.as_slice().map_err(|_| PyValueError::new_err(format!("{name} must be contiguous")))
+}
+
+fn item<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
+    let value = dict
+        .get_item(key)?
+        .ok_or_else(|| PyValueError::new_err(format!("config has no {key:?}")))?;
+    value.extract::<T>().map_err(|e| {
+        let e: PyErr = Into::<PyErr>::into(e);
+        PyValueError::new_err(format!("config[{key:?}]: {e}"))
+    })
+}
+
+/// HF's dictionary; the kind is under `rope_type` (or `type` in older files).
+fn rope_scaling(config: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
+    let Some(scaling) = config.get_item("rope_scaling")?.filter(|value| !value.is_none()) else {
+        return Ok(RopeScaling::None);
+    };
+    let scaling: Bound<'_, PyDict> = scaling
+        .cast_into()
+        .map_err(|_| PyValueError::new_err("rope_scaling must be None or a dictionary"))?;
+    let key = if scaling.contains("rope_type")? { "rope_type" } else { "type" };
+    let number = |name: &str| -> PyResult<f64> {
+        let value: f64 = item(&scaling, name)?;
+        if value.is_finite() && value > 0.0 {
+            Ok(value)
+        } else {
+            Err(PyValueError::new_err(format!("rope_scaling: {name} must be positive")))
+        }
+    };
+    match item::<String>(&scaling, key)?.as_str() {
+        "default" => Ok(RopeScaling::None),
+        "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
+        "llama3" => Ok(RopeScaling::Llama3 {
+            factor: number("factor")?,
+            low_freq: number("low_freq_factor")?,
+            high_freq: number("high_freq_factor")?,
+            original_positions: number("original_max_position_embeddings")?,
+        }),
+        kind => Err(PyValueError::new_err(format!(
+            "rope_scaling of type {kind:?} is not supported; default, linear and llama3 are"
+        ))),
+    }
+}
+
+fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
+    Ok(Config {
+        n_layers: item(config, "n_layers")?,
+        hidden: item(config, "hidden")?,
+        n_heads: item(config, "n_heads")?,
+        n_kv_heads: item(config, "n_kv_heads")?,
+        head_dim: item(config, "head_dim")?,
+        ffn: item(config, "ffn")?,
+        vocab: item(config, "vocab")?,
+        rms_eps: item(config, "rms_eps")?,
+        rope_theta: item(config, "rope_theta")?,
+        rope_scaling: rope_scaling(config)?,
+        qk_norm: item(config, "qk_norm")?,
+        tie_embeddings: item(config, "tie_embeddings")?,
+        layer_groups: item(config, "layer_groups")?,
+        group_windows: item(config, "group_windows")?,
+    })
+}
+
+/// Name, format, shape (a vector has one row) and bytes.
+type RawTensor<'py> = (String, Format, (usize, usize), PyReadonlyArray1<'py, u8>);
+
+fn parse_tensor<'py>(
+    name: &Bound<'py, PyAny>,
+    tensor: &Bound<'py, PyAny>,
+) -> PyResult<RawTensor<'py>> {
+    let name: String = name.extract()?;
+    let parse = || -> PyResult<RawTensor<'py>> {
+        let (dtype, shape, raw): (String, Bound<'py, PyTuple>, PyReadonlyArray1<'py, u8>) =
+            tensor.extract()?;
+        let shape: Vec<usize> = shape.extract()?;
+        let (rows, cols) = match shape[..] {
+            [cols] => (1, cols),
+            [rows, cols] => (rows, cols),
+            _ => return Err(PyValueError::new_err("the shape must have one or two numbers")),
+        };
+        raw.as_slice().map_err(|_| PyValueError::new_err("the bytes must be contiguous"))?;
+        let format = Format::named(&dtype).map_err(value_error)?;
+        Ok((name.clone(), format, (rows, cols), raw))
+    };
+    parse().map_err(|e| PyValueError::new_err(format!("tensor {name}: {e}")))
+}
+
+/// A decoder of the Llama family on the CPU.
+///
+/// `config`: n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, rms_eps, rope_theta,
+/// rope_scaling (None or HF's dictionary), qk_norm, tie_embeddings, layer_groups (group of each
+/// layer), group_windows (positions seen, or None, per group). `tensors`: name -> (dtype, shape,
+/// bytes of the rows as uint8); dtype one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K; shape
+/// (outputs, inputs) or (length,). Names: embed, norm, head (absent when tied), and
+/// layers.{i}.{attn_norm, q, k, v, o, q_bias, k_bias, v_bias, q_norm, k_norm, ffn_norm, gate, up,
+/// down}. `num_slots`: KV positions per layer group. `isa`: None for the fastest, or one of
+/// `cpu_isas()`. Results depend neither on `threads` nor on `isa`.
+#[pyclass(module = "pyvosti._core")]
+struct CpuModel {
+    model: Model,
+}
+
+#[pymethods]
+impl CpuModel {
+    #[new]
+    #[pyo3(signature = (config, tensors, num_slots, block_size, threads, isa = None))]
+    fn new(
+        py: Python<'_>,
+        config: &Bound<'_, PyDict>,
+        tensors: &Bound<'_, PyDict>,
+        num_slots: Vec<usize>,
+        block_size: usize,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> PyResult<Self> {
+        let config = parse_config(config)?;
+        let isa = match isa {
+            Some(name) => Isa::named(name).map_err(PyValueError::new_err)?,
+            None => Isa::best(),
+        };
+        let mut parsed = Vec::with_capacity(tensors.len());
+        for (name, tensor) in tensors.iter() {
+            parsed.push(parse_tensor(&name, &tensor)?);
+        }
+        let mut raws = Vec::with_capacity(parsed.len());
+        for (name, format, shape, raw) in &parsed {
+            raws.push((name.as_str(), *format, *shape, raw.as_slice()?));
+        }
+        let mut used = std::collections::BTreeSet::new();
+        let model = py.detach(|| {
+            let find = |wanted: &str| {
+                let index = raws.iter().position(|(name, ..)| *name == wanted)?;
+                used.insert(index);
+                let (_, format, (rows, cols), raw) = raws[index];
+                Some(Tensor { format, rows, cols, raw })
+            };
+            guarded(|| Model::new(config, find, &num_slots, block_size, threads, isa))
+        })?;
+        let model = model.map_err(value_error)?;
+        if let Some(extra) = (0..raws.len()).find(|index| !used.contains(index)) {
+            let name = raws[extra].0;
+            return Err(PyValueError::new_err(format!("tensor {name} is not used by this model")));
+        }
+        Ok(Self { model })
+    }
+
+    #[getter]
+    fn isa(&self) -> &'static str {
+        self.model.isa().name()
+    }
+
+    #[getter]
+    fn threads(&self) -> usize {
+        self.model.threads()
+    }
+
+    /// One step. All arrays uint32: token_ids, positions [R]; slots: [R] per layer group;
+    /// query_start [S + 1]; seq_lens, seats [S]; tables: [seats, blocks] per layer group;
+    /// logits_rows [L], ascending. Returns float32 [L, vocab]. ValueError for a bad argument, with
+    /// nothing written.
+    #[allow(clippy::too_many_arguments)]
+    fn forward<'py>(
+        &mut self,
+        py: Python<'py>,
+        token_ids: PyReadonlyArray1<'py, u32>,
+        positions: PyReadonlyArray1<'py, u32>,
+        slots: Vec<PyReadonlyArray1<'py, u32>>,
+        query_start: PyReadonlyArray1<'py, u32>,
+        seq_lens: PyReadonlyArray1<'py, u32>,
+        seats: PyReadonlyArray1<'py, u32>,
+        tables: Vec<PyReadonlyArray2<'py, u32>>,
+        logits_rows: PyReadonlyArray1<'py, u32>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let table = |table| -> PyResult<Table<'_>> {
+            let table: &PyReadonlyArray2<'py, u32> = table;
+            let items = table
+                .as_slice()
+                .map_err(|_| PyValueError::new_err("tables must be contiguous"))?;
+            Ok(Table { items, rows: table.shape()[0], cols: table.shape()[1] })
+        };
+        let batch = Batch {
+            token_ids: slice("token_ids", &token_ids)?,
+            positions: slice("positions", &positions)?,
+            slots: slots.iter().map(|s| slice("slots", s)).collect::<PyResult<_>>()?,
+            query_start: slice("query_start", &query_start)?,
+            seq_lens: slice("seq_lens", &seq_lens)?,
+            seats: slice("seats", &seats)?,
+            tables: tables.iter().map(table).collect::<PyResult<_>>()?,
+            logits_rows: slice("logits_rows", &logits_rows)?,
+        };
+        let step = batch.check(self.model.limits()).map_err(value_error)?;
+        let (rows, vocab) = (step.logits_rows(), self.model.config().vocab);
+        let mut logits = with_capacity(rows * vocab).map_err(value_error)?;
+        logits.resize(rows * vocab, 0.0f32);
+        let model = &mut self.model;
+        py.detach(|| guarded(|| model.forward(&step, &mut logits)))?.map_err(value_error)?;
+        let flat: Bound<'py, PyArray1<f32>> = logits.into_pyarray(py);
+        flat.reshape([rows, vocab])
+    }
+
+    /// Overwrites the keys and values of one slot of a layer group, for tests that poison free
+    /// pages: what no row sees must change no bit.
+    fn fill_slot(&mut self, group: usize, slot: usize, value: f32) -> PyResult<()> {
+        self.model.fill_slot(group, slot, value).map_err(value_error)
+    }
+}
