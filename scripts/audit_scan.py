@@ -159,10 +159,10 @@ def _words(source: Source) -> Iterator[tuple[int, str]]:
         before, after = source.text_at(at - 1), source.text_at(at + 1)
         imported = next((use for use in imports if use[0] < at < use[1]), None)
         if word in ASSUMING:
-            # A function or a field of the project's own may have one of these names.
+            # A module, function or field of the project's own may have one of these names.
             own = before in ("fn", ".") or after == ":"
-            own |= word == "admit" and not _bare(source, at)
-            if imported or not own:
+            own |= word == "admit" and not _bare(source, at) and not imported
+            if not own:
                 yield at, word.removesuffix("_fallback").rstrip("_")
         elif (word == "uninterp" and after == "spec") or word == "assume_specification":
             yield at, word

@@ -23,6 +23,7 @@ CLEAN = """\
 #[cfg(verus_only)]
 use vstd::seq::*;
 use vstd::prelude::*;
+use crate::admit::*;
 mod pool;
 #[cfg(test)]
 mod tests { fn unchecked() { unreachable!() } }
