@@ -90,6 +90,9 @@ class CpuModel:
         threads: int,
         isa: str | None = None,
     ) -> None: ...
+    @property
+    def isa(self) -> str:
+        """The build that runs."""
     def forward(
         self,
         token_ids: NDArray[np.uint32],
@@ -102,6 +105,9 @@ class CpuModel:
         logits_rows: NDArray[np.uint32],
     ) -> NDArray[np.float32]:
         """Writes the rows' KV, returns f32[L, vocab]."""
+
+def cpu_isas() -> list[str]:
+    """Builds of the CPU kernels that this processor can run, the fastest last."""
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """f32[N, V] -> f32[N, V]."""

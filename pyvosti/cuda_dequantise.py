@@ -65,7 +65,8 @@ def q6_k(blocks: torch.Tensor) -> torch.Tensor:
     """256 x u6 (low 4 bits, high 2 bits), 16 x i8 scales, scale f16; less 32."""
     low = blocks[:, :128].reshape(-1, 2, 2, 32)
     high = blocks[:, 128:192].reshape(-1, 2, 32)
-    low = torch.stack([low[:, :, 0] & 15, low[:, :, 1] & 15, low[:, :, 0] >> 4, low[:, :, 1] >> 4], 2)
+    first, second = low[:, :, 0], low[:, :, 1]
+    low = torch.stack([first & 15, second & 15, first >> 4, second >> 4], dim=2)
     top = torch.stack([(high >> (2 * i)) & 3 for i in range(4)], dim=2)
     quants = (low | (top << 4)).float() - 32.0
     scales = blocks[:, 192:208].contiguous().view(torch.int8).float()

@@ -30,12 +30,16 @@ class BoundKernel:
         self._grid = (*grid, 1, 1)[:3]
         self._arguments = (*addresses, *(value for _, value in spec.constants))
 
-    def __call__(self, stream: int | None = None) -> None:
-        """Enqueues on `stream` (a CUDA stream handle), by default PyTorch's current one."""
+    def __call__(self, stream: int | None = None, grid: tuple[int, ...] | None = None) -> None:
+        """Enqueues on `stream` (a CUDA stream handle), by default PyTorch's current one.
+
+        `grid` replaces the one given when the kernel was bound.
+        """
         if stream is None:
             stream = torch.cuda.current_stream().cuda_stream
         kernel: Any = self._kernel
+        grid = self._grid if grid is None else (*grid, 1, 1)[:3]
         self._run(
-            *self._grid, stream, kernel.function, kernel.packed_metadata, None, None, None,
+            *grid, stream, kernel.function, kernel.packed_metadata, None, None, None,
             *self._arguments,
         )  # fmt: skip

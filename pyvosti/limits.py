@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from pyvosti._core import cpu_isas
 from pyvosti.config import ModelConfig
 from pyvosti.errors import ConfigError
 
-ISAS = ("baseline", "avx2", "avx512")
 _DEFAULT_KV_TOKENS = 65_536
 _MEMORY_SHARE = 0.25
 
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     """Most tokens of a sequence, prompt and output."""
     threads: int
     isa: str | None
-    """Build of the CPU kernels, one of ISAS; None: the widest that the processor has."""
+    """Build of the CPU kernels, one of `cpu_isas()`; None: the fastest."""
 
     @property
     def max_blocks(self) -> int:
@@ -80,8 +80,8 @@ def make_limits(
         )
     threads = _default_threads() if threads is None else threads
     _positive("threads", threads)
-    if isa is not None and isa not in ISAS:
-        raise ConfigError(f"isa must be one of {', '.join(ISAS)}, not {isa!r}")
+    if isa is not None and isa not in cpu_isas():
+        raise ConfigError(f"isa must be one of {', '.join(cpu_isas())}, not {isa!r}")
     return Limits(num_blocks, block_size, max_seqs, max_batched_tokens, max_model_len, threads, isa)
 
 
