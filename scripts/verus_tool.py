@@ -38,8 +38,7 @@ class Verus:
         Raises VerusError when Verus fails, finds an error or verifies in part.
         """
         command = ["cargo", "verus", "verify", "-p", crate, "--locked", "--target-dir", str(target)]
-        if arguments:
-            command += ["--fwd-verus-args-to", "roots", "--", *arguments]
+        command += ["--fwd-verus-args-to", "roots", "--", "--no-report-long-running", *arguments]
         results, clean, start = [], True, time.monotonic()
         with subprocess.Popen(
             command,
