@@ -1,0 +1,238 @@
+//! The kernel contract can be kept: for every model and every well-formed plan there is an outcome that
+//! satisfies it. (So the contract is not contradictory; the toy device below is this one.)
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::trusted::reference::*;
+
+verus! {
+
+/// The KV of positions `0..n` of chunk `c`: read before the plan, or computed by it.
+pub open spec fn ideal_kv<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+    c: int,
+    n: nat,
+) -> Seq<Seq<D::Kv>>
+    decreases n,
+{
+    if n == 0 {
+        Seq::empty()
+    } else {
+        let past = ideal_kv::<D>(w, shape, before, plan, c, (n - 1) as nat);
+        let p = n - 1;
+        past.push(
+            if p < plan[c].first {
+                Seq::new(shape.groups(), |g: int| before(place(shape, plan, c, p, g)))
+            } else {
+                D::forward(w, past, plan[c].tokens[p - plan[c].first]).0
+            },
+        )
+    }
+}
+
+/// Row (`c`, `p`) writes slot `s`.
+pub open spec fn row_writes(shape: Shape, plan: Seq<Chunk>, s: Slot, c: int, p: int) -> bool {
+    is_row(plan, c, p) && place(shape, plan, c, p, s.group) == s
+}
+
+pub open spec fn ideal_memory<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+) -> spec_fn(Slot) -> D::Kv {
+    |s: Slot|
+        if exists|c: int, p: int| row_writes(shape, plan, s, c, p) {
+            let (c, p) = choose|c: int, p: int| row_writes(shape, plan, s, c, p);
+            ideal_kv::<D>(w, shape, before, plan, c, (p + 1) as nat)[p][s.group]
+        } else {
+            before(s)
+        }
+}
+
+pub open spec fn ideal_logits<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+) -> Seq<Seq<D::Logits>> {
+    Seq::new(
+        plan.len(),
+        |c: int|
+            Seq::new(
+                plan[c].tokens.len(),
+                |j: int|
+                    D::forward(
+                        w,
+                        ideal_kv::<D>(w, shape, before, plan, c, (plan[c].first + j) as nat),
+                        plan[c].tokens[j],
+                    ).1,
+            ),
+    )
+}
+
+proof fn lemma_ideal_len<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+    c: int,
+    n: nat,
+    q: int,
+)
+    requires
+        0 <= q < n,
+    ensures
+        ideal_kv::<D>(w, shape, before, plan, c, n).len() == n,
+        ideal_kv::<D>(w, shape, before, plan, c, n)[q] == ideal_kv::<D>(
+            w,
+            shape,
+            before,
+            plan,
+            c,
+            (q + 1) as nat,
+        )[q],
+    decreases n,
+{
+    if n == 1 {
+        assert(ideal_kv::<D>(w, shape, before, plan, c, 0).len() == 0);
+    } else if q == n - 1 {
+        lemma_ideal_len::<D>(w, shape, before, plan, c, (n - 1) as nat, 0);
+    } else {
+        lemma_ideal_len::<D>(w, shape, before, plan, c, (n - 1) as nat, q);
+    }
+}
+
+/// What the ideal memory holds at a position that the plan reads.
+proof fn lemma_ideal_at<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+    c: int,
+    p: int,
+    g: int,
+)
+    requires
+        plan_wf(shape, plan),
+        is_read(plan, c, p),
+        0 <= g < shape.groups(),
+    ensures
+        ideal_memory::<D>(w, shape, before, plan)(place(shape, plan, c, p, g)) == ideal_kv::<D>(
+            w,
+            shape,
+            before,
+            plan,
+            c,
+            (p + 1) as nat,
+        )[p][g],
+{
+    let s = place(shape, plan, c, p, g);
+    lemma_ideal_len::<D>(w, shape, before, plan, c, (p + 1) as nat, p);
+    if p > 0 {
+        lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
+    }
+    if exists|d: int, q: int| row_writes(shape, plan, s, d, q) {
+        let (d, q) = choose|d: int, q: int| row_writes(shape, plan, s, d, q);
+        if (d, q) != (c, p) {
+            assert(place(shape, plan, d, q, g) != place(shape, plan, c, p, g));
+        }
+    } else {
+        assert(!row_writes(shape, plan, s, c, p));
+        assert(p < plan[c].first);
+    }
+}
+
+pub proof fn lemma_ideal<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+)
+    requires
+        shape.groups() == D::groups(),
+        plan_wf(shape, plan),
+    ensures
+        rows_computed::<D>(
+            w,
+            shape,
+            before,
+            plan,
+            ideal_memory::<D>(w, shape, before, plan),
+            ideal_logits::<D>(w, shape, before, plan),
+        ),
+{
+    let after = ideal_memory::<D>(w, shape, before, plan);
+    assert forall|c: int, p: int| #[trigger] is_row(plan, c, p) implies gather::<D>(
+        shape,
+        after,
+        plan,
+        c,
+        p as nat,
+    ) == ideal_kv::<D>(w, shape, before, plan, c, p as nat) by {
+        lemma_ideal_gather::<D>(w, shape, before, plan, c, p as nat);
+    }
+    assert forall|c: int, p: int, g: int|
+        is_row(plan, c, p) && 0 <= g < shape.groups() implies after(
+        #[trigger] place(shape, plan, c, p, g),
+    ) == row::<D>(w, shape, after, plan, c, p).0[g] by {
+        lemma_ideal_at::<D>(w, shape, before, plan, c, p, g);
+        if p > 0 {
+            lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
+        }
+    }
+    assert forall|s: Slot|
+        (forall|c: int, p: int| #[trigger]
+            is_row(plan, c, p) ==> place(shape, plan, c, p, s.group) != s) implies #[trigger] after(s)
+        == before(s) by {}
+}
+
+/// The past as read from the ideal memory.
+proof fn lemma_ideal_gather<D: Model>(
+    w: D::Weights,
+    shape: Shape,
+    before: spec_fn(Slot) -> D::Kv,
+    plan: Seq<Chunk>,
+    c: int,
+    n: nat,
+)
+    requires
+        shape.groups() == D::groups(),
+        plan_wf(shape, plan),
+        0 <= c < plan.len(),
+        n <= plan[c].end(),
+    ensures
+        gather::<D>(shape, ideal_memory::<D>(w, shape, before, plan), plan, c, n) == ideal_kv::<D>(
+            w,
+            shape,
+            before,
+            plan,
+            c,
+            n,
+        ),
+{
+    let after = ideal_memory::<D>(w, shape, before, plan);
+    let read = gather::<D>(shape, after, plan, c, n);
+    let kv = ideal_kv::<D>(w, shape, before, plan, c, n);
+    if n > 0 {
+        lemma_ideal_len::<D>(w, shape, before, plan, c, n, 0);
+    }
+    assert forall|p: int| 0 <= p < n implies #[trigger] read[p] == kv[p] by {
+        lemma_ideal_len::<D>(w, shape, before, plan, c, n, p);
+        let past = ideal_kv::<D>(w, shape, before, plan, c, p as nat);
+        if p > 0 {
+            lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
+        }
+        D::forward_fills_groups(w, past, plan[c].tokens[p - plan[c].first]);
+        assert forall|g: int| 0 <= g < shape.groups() implies #[trigger] read[p][g] == kv[p][g] by {
+            lemma_ideal_at::<D>(w, shape, before, plan, c, p, g);
+        }
+        assert(read[p] =~= kv[p]);
+    }
+    assert(read =~= kv);
+}
+
+} // verus!

@@ -1,0 +1,94 @@
+//! A toy deployment: the KV of a position is its token prefix itself, read from all earlier positions;
+//! so are the logits; the sampler counts. It keeps every obligation of the traits.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::trusted::reference::*;
+use crate::trusted::sampler::*;
+use crate::proofs::ideal::*;
+
+verus! {
+
+pub struct Toy;
+
+/// The last token of every earlier position, and this one.
+pub open spec fn toy_prefix(past: Seq<Seq<Seq<Token>>>, token: Token) -> Seq<Token> {
+    Seq::new(past.len(), |p: int| past[p][0].last()).push(token)
+}
+
+impl Model for Toy {
+    type Weights = int;
+
+    type Kv = Seq<Token>;
+
+    type Logits = (int, Seq<Token>);
+
+    open spec fn groups() -> nat {
+        1
+    }
+
+    open spec fn forward(weights: int, past: Seq<Seq<Seq<Token>>>, token: Token) -> (
+        Seq<Seq<Token>>,
+        (int, Seq<Token>),
+    ) {
+        (seq![toy_prefix(past, token)], (weights, toy_prefix(past, token)))
+    }
+
+    proof fn forward_fills_groups(weights: int, past: Seq<Seq<Seq<Token>>>, token: Token) {
+    }
+}
+
+impl Sampler for Toy {
+    type State = int;
+
+    open spec fn sample(logits: (int, Seq<Token>), state: int, history: Seq<Token>) -> (Token, int) {
+        (logits.0 + logits.1.len() + state, state + 1)
+    }
+}
+
+impl Kernels for Toy {
+    open spec fn executes(
+        weights: int,
+        shape: Shape,
+        before: spec_fn(Slot) -> Seq<Token>,
+        plan: Seq<Chunk>,
+        padding: nat,
+        after: spec_fn(Slot) -> Seq<Token>,
+        logits: Seq<Seq<(int, Seq<Token>)>>,
+    ) -> bool {
+        &&& after == ideal_memory::<Toy>(weights, shape, before, plan)
+        &&& logits == ideal_logits::<Toy>(weights, shape, before, plan)
+    }
+
+    proof fn contract(
+        weights: int,
+        shape: Shape,
+        before: spec_fn(Slot) -> Seq<Token>,
+        plan: Seq<Chunk>,
+        padding: nat,
+        after: spec_fn(Slot) -> Seq<Token>,
+        logits: Seq<Seq<(int, Seq<Token>)>>,
+    ) {
+        lemma_ideal::<Toy>(weights, shape, before, plan);
+    }
+}
+
+/// Cached KV of the toy *is* the token prefix.
+pub proof fn lemma_toy_kv(weights: int, tokens: Seq<Token>)
+    requires
+        tokens.len() > 0,
+    ensures
+        last_kv_of::<Toy>(weights, tokens) == seq![tokens],
+    decreases tokens.len(),
+{
+    let before = tokens.drop_last();
+    let past = kv_of::<Toy>(weights, before);
+    crate::proofs::kv::lemma_kv_len::<Toy>(weights, before);
+    assert forall|p: int| 0 <= p < before.len() implies #[trigger] past[p][0].last() == tokens[p] by {
+        crate::proofs::kv::lemma_kv_at::<Toy>(weights, before, p);
+        lemma_toy_kv(weights, before.take(p + 1));
+    }
+    assert(toy_prefix(past, tokens.last()) =~= tokens);
+}
+
+} // verus!
