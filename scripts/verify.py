@@ -41,7 +41,7 @@ def verify_all(verus: Verus, root: Path, target: Path, arguments: list[str]) -> 
     table: Table = []
     for crate in [c.name for c in crates(root) if c.verified]:
         expected = [crate] if table else ["vstd", crate]
-        results = verus.verify(crate, target, arguments)
+        results = verus.verify(root, crate, target, arguments)
         if len(results) != len(expected):
             raise VerusError(
                 f"{len(results)} results where {' and '.join(expected)} should give one each: "
@@ -59,7 +59,7 @@ def verify_again(verus: Verus, root: Path, target: Path, arguments: list[str]) -
         for marks in target.glob(f"**/.fingerprint/{crate}-*"):
             shutil.rmtree(marks)
     for crate in [c.name for c in crates(root) if c.verified]:
-        results = verus.verify(crate, target, arguments)
+        results = verus.verify(root, crate, target, arguments)
         if len(results) != 1:
             raise VerusError(f"{crate}: {len(results)} results, not one")
 

@@ -32,16 +32,20 @@ class Verus:
     folder: Path
     environment: dict[str, str]
 
-    def verify(self, crate: str, target: Path, arguments: list[str]) -> list[tuple[int, float]]:
-        """`(functions verified, seconds)` of each summary line, in order, as it comes.
+    def verify(
+        self, root: Path, crate: str, target: Path, arguments: list[str]
+    ) -> list[tuple[int, float]]:
+        """Verifies one crate of the workspace at `root`, and what it depends on.
 
-        Raises VerusError when Verus fails, finds an error or verifies in part.
+        Returns `(functions verified, seconds)` of each summary line, in the order in which they
+        come. Raises VerusError when Verus fails, finds an error or verifies in part.
         """
         command = ["cargo", "verus", "verify", "-p", crate, "--locked", "--target-dir", str(target)]
         command += ["--fwd-verus-args-to", "roots", "--", "--no-report-long-running", *arguments]
         results, clean, start = [], True, time.monotonic()
         with subprocess.Popen(
             command,
+            cwd=root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
