@@ -75,6 +75,13 @@ def time_torch_us(calls: list) -> float:
     return time_us(calls)  # a call is a call
 
 
+def copy_rate() -> float:
+    """TB/s, bytes read and written, of a copy of 4 GiB."""
+    source = torch.empty(1 << 30, dtype=torch.float32, device="cuda")
+    target = torch.empty_like(source)
+    return 8 * source.numel() / time_torch_us([lambda: target.copy_(source)]) / 1e6
+
+
 def digest(tensor: torch.Tensor) -> str:
     return hashlib.sha256(tensor.contiguous().view(torch.uint8).cpu().numpy()).hexdigest()[:12]
 
@@ -87,7 +94,8 @@ def linear_candidates(n: int, k: int, rows: int, gated: bool) -> list[Spec]:
     elif rows <= 64:
         tiles += itertools.product([64], [32, 64, 128], [64, 128], [4], [3, 4, 5])
     elif rows <= 256:
-        shapes = ((64, 64, 4), (64, 128, 4), (128, 64, 4), (128, 128, 4), (128, 128, 8), (64, 256, 8))
+        shapes = ((64, 64, 4), (64, 128, 4), (128, 64, 4), (128, 128, 4), (128, 128, 8))
+        shapes += ((64, 256, 8),)
         tiles += [(m, n, b, w, s) for m, n, w in shapes for b in (64, 128) for s in (3, 4)]
     else:
         shapes = ((128, 128, 4), (128, 128, 8), (128, 256, 8), (256, 128, 8), (64, 256, 4))
@@ -111,8 +119,14 @@ def linear_candidates(n: int, k: int, rows: int, gated: bool) -> list[Spec]:
             continue
         head = n > 100_000
         for splits, partial in ((1, False), (2, True), (4, True), (2, False)):
-            if head and splits > 1 or partial and rows > 256 or not partial and splits > 1 and (
-                rows <= 64
+            if (
+                head
+                and splits > 1
+                or partial
+                and rows > 256
+                or not partial
+                and splits > 1
+                and (rows <= 64)
             ):
                 continue
             columns = -(-n // block_n)
@@ -123,7 +137,9 @@ def linear_candidates(n: int, k: int, rows: int, gated: bool) -> list[Spec]:
             )  # fmt: skip
             kind = "fp32" if partial or head else "bf16"
             specs.append(
-                Spec("linear", ("i32", *["bf16"] * 3, kind), tuple(constants.items()), warps, stages)
+                Spec(
+                    "linear", ("i32", *["bf16"] * 3, kind), tuple(constants.items()), warps, stages
+                )
             )
     return specs
 
@@ -150,7 +166,8 @@ def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
         height = 2 * n if name == "gate_up" else n
         copies = max(1, min(12, int(400e6 / (height * k * 2))))
         weights = [
-            torch.randn(height, k, device="cuda", generator=generator, dtype=torch.bfloat16) / k**0.5
+            torch.randn(height, k, device="cuda", generator=generator, dtype=torch.bfloat16)
+            / k**0.5
             for _ in range(copies)
         ]
         x_full = torch.randn(4096, k, device="cuda", generator=generator, dtype=torch.bfloat16)
@@ -186,46 +203,83 @@ def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
                 classes.setdefault(c.get("SPLITS", 1), set()).add(row_bits)
                 us = time_us(launches)
                 lines.append((us, spec))
-                results.append({"shape": name, "rows": rows, "us": us, "cublas_us": base,
-                                "warps": spec.num_warps, "stages": spec.num_stages, **c})
+                results.append(
+                    {
+                        "shape": name,
+                        "rows": rows,
+                        "us": us,
+                        "cublas_us": base,
+                        "warps": spec.num_warps,
+                        "stages": spec.num_stages,
+                        **c,
+                    }
+                )
             for splits in sorted({dict(s.constants).get("SPLITS", 1) for _, s in lines}):
                 for partial in (True, False):
                     some = [
-                        line for line in lines
+                        line
+                        for line in lines
                         if dict(line[1].constants).get("SPLITS", 1) == splits
                         and dict(line[1].constants).get("PARTIAL", False) == partial
                     ]
                     for us, spec in sorted(some, key=lambda line: line[0])[:2]:
                         c = dict(spec.constants)
                         tbs = height * k * 2 / us / 1e6
-                        print(f"{name} M={rows} S={splits} {'part' if partial else 'full'} "
-                              f"{c['BLOCK_M']}x{c['BLOCK_N']}x{c['BLOCK_K']} w{spec.num_warps} "
-                              f"s{spec.num_stages}: {us:.1f} us {tbs:.2f} TB/s "
-                              f"{2 * rows * height * k / us / 1e6:.0f} TF; cuBLAS {base:.1f} us "
-                              f"ratio {base / us:.2f}", flush=True)
+                        print(
+                            f"{name} M={rows} S={splits} {'part' if partial else 'full'} "
+                            f"{c['BLOCK_M']}x{c['BLOCK_N']}x{c['BLOCK_K']} w{spec.num_warps} "
+                            f"s{spec.num_stages}: {us:.1f} us {tbs:.2f} TB/s "
+                            f"{2 * rows * height * k / us / 1e6:.0f} TF; cuBLAS {base:.1f} us "
+                            f"ratio {base / us:.2f}",
+                            flush=True,
+                        )
         for splits, seen in classes.items():
-            print(f"{name} S={splits}: {len(seen)} bit class(es) of row 0 over all row counts, tiles")
+            print(f"{name} S={splits}: {len(seen)} bit class(es) of row 0 over rows and tiles")
             agree &= len(seen) == 1
         del weights, x_full
     return agree
 
 
-def attention_spec(kernel: str, page: int, split: int, block_m: int, block_n: int, warps: int,
-                   stages: int, max_len: int, stride: int = 1) -> Spec:
-    constants = dict(SCALE=1.4426950408889634 / 128**0.5, KV_HEADS=8, GROUP=4, HEAD_DIM=128,
-                     PAGE=page, MAX_PAGES=max_len // page, SPLIT=split)
+def attention_spec(
+    kernel: str,
+    page: int,
+    split: int,
+    block_m: int,
+    block_n: int,
+    warps: int,
+    stages: int,
+    max_len: int,
+    stride: int = 1,
+) -> Spec:
+    constants = dict(
+        SCALE=1.4426950408889634 / 128**0.5,
+        KV_HEADS=8,
+        GROUP=4,
+        HEAD_DIM=128,
+        PAGE=page,
+        MAX_PAGES=max_len // page,
+        SPLIT=split,
+    )
     if kernel == "attention_splits":
         constants |= dict(MAX_SPLITS=max_len // split, STRIDE=stride)
     constants |= dict(WINDOW=0, BLOCK_M=block_m, BLOCK_N=block_n, PRECISION="tf32")
     outs = ["fp32"] * 3 if kernel == "attention_splits" else ["bf16"]
-    pointers = ("bf16", "bf16", "bf16", *["i32"] * 5, *outs)
+    whole = kernel == "attention_whole"
+    pointers = ("bf16", "bf16", "bf16", *["i32"] * (5 if whole else 6), *outs)
     return Spec(kernel, pointers, tuple(constants.items()), warps, stages)
 
 
 def combine_spec(split: int, max_len: int, block_h: int, warps: int, unroll: int) -> Spec:
-    constants = dict(HEADS=32, HEAD_DIM=128, SPLIT=split, MAX_SPLITS=max_len // split, WINDOW=0,
-                     BLOCK_H=block_h, UNROLL=unroll)
-    pointers = ("i32", "i32", "fp32", "fp32", "fp32", "i32", "bf16")
+    constants = dict(
+        HEADS=32,
+        HEAD_DIM=128,
+        SPLIT=split,
+        MAX_SPLITS=max_len // split,
+        WINDOW=0,
+        BLOCK_H=block_h,
+        UNROLL=unroll,
+    )
+    pointers = ("i32", "i32", "i32", "fp32", "fp32", "fp32", "bf16")
     return Spec("attention_combine", pointers, tuple(constants.items()), warps, 1)
 
 
@@ -248,9 +302,13 @@ def tune_attention(results: list[dict]) -> bool:
         ]
         for batch, context in work
     }
-    combines = {split: [combine_spec(split, max_len, h, w, u) for h, w, u in
-                        ((4, 1, 2), (4, 2, 4), (4, 1, 4), (2, 1, 4), (8, 4, 2))]
-                for split in (256, 512)}
+    combines = {
+        split: [
+            combine_spec(split, max_len, h, w, u)
+            for h, w, u in ((4, 1, 2), (4, 2, 4), (4, 1, 4), (2, 1, 4), (8, 4, 2))
+        ]
+        for split in (256, 512)
+    }
     whole = [
         attention_spec("attention_whole", 64, split, bm, 64, w, st, max_len)
         for split in (256, 512)
@@ -264,8 +322,16 @@ def tune_attention(results: list[dict]) -> bool:
         pages = -(-context // 64)
         copies = max(1, int(150e6 / (batch * context * 4096)))
         k, v = (
-            torch.randn(copies * batch * pages, 8, 64, 128, device="cuda", generator=generator,
-                        dtype=torch.bfloat16) for _ in range(2)
+            torch.randn(
+                copies * batch * pages,
+                8,
+                64,
+                128,
+                device="cuda",
+                generator=generator,
+                dtype=torch.bfloat16,
+            )
+            for _ in range(2)
         )
         order = torch.randperm(copies * batch * pages, device="cuda", generator=generator)
         tables = torch.zeros(copies, batch, max_len // 64, dtype=torch.int32, device="cuda")
@@ -283,19 +349,35 @@ def tune_attention(results: list[dict]) -> bool:
             acc = torch.zeros(batch, 32, splits, 128, device="cuda")
             grid = (batch, 8, c["STRIDE"])
             launches = [
-                BoundKernel(spec, grid, [q, k, v, tables[i], positions, index, counts, index, m, l,
-                                         acc]) for i in range(copies)
+                BoundKernel(
+                    spec,
+                    grid,
+                    [q, k, v, tables[i], positions, index, counts, index, index, m, l, acc],
+                )
+                for i in range(copies)
             ]
             us = time_us(launches)
             lines.append((us, spec))
-            results.append({"attention": "splits", "batch": batch, "context": context, "us": us,
-                            "warps": spec.num_warps, "stages": spec.num_stages, **c})
+            results.append(
+                {
+                    "attention": "splits",
+                    "batch": batch,
+                    "context": context,
+                    "us": us,
+                    "warps": spec.num_warps,
+                    "stages": spec.num_stages,
+                    **c,
+                }
+            )
         moved = batch * context * 4096
         for us, spec in sorted(lines, key=lambda line: line[0])[:8]:
             c = dict(spec.constants)
-            print(f"splits batch {batch} context {context} SPLIT {c['SPLIT']} {c['BLOCK_M']}x"
-                  f"{c['BLOCK_N']} w{spec.num_warps} s{spec.num_stages} stride {c['STRIDE']}: "
-                  f"{us:.1f} us {moved / us / 1e6:.2f} TB/s", flush=True)
+            print(
+                f"splits batch {batch} context {context} SPLIT {c['SPLIT']} {c['BLOCK_M']}x"
+                f"{c['BLOCK_N']} w{spec.num_warps} s{spec.num_stages} stride {c['STRIDE']}: "
+                f"{us:.1f} us {moved / us / 1e6:.2f} TB/s",
+                flush=True,
+            )
         for split, group in combines.items():
             m, l = torch.zeros(2, batch, 32, max_len // split, device="cuda")
             acc = torch.zeros(batch, 32, max_len // split, 128, device="cuda")
@@ -303,24 +385,33 @@ def tune_attention(results: list[dict]) -> bool:
             for spec in group:
                 c = dict(spec.constants)
                 grid = (batch, 32 // c["BLOCK_H"])
-                launch = BoundKernel(spec, grid, [ints([batch]), positions, m, l, acc,
-                                                  ints([0] * batch), out])
-                print(f"combine batch {batch} context {context} SPLIT {split} H{c['BLOCK_H']} "
-                      f"w{spec.num_warps} u{c['UNROLL']}: {time_us([launch]):.1f} us")
+                launch = BoundKernel(spec, grid, [ints([batch]), positions, index, m, l, acc, out])
+                print(
+                    f"combine batch {batch} context {context} SPLIT {split} H{c['BLOCK_H']} "
+                    f"w{spec.num_warps} u{c['UNROLL']}: {time_us([launch]):.1f} us"
+                )
         del k, v
     for context in (1024, 4096, 16384):
         pages = context // 64
-        k, v = (torch.randn(pages, 8, 64, 128, device="cuda", generator=generator,
-                            dtype=torch.bfloat16) for _ in range(2))
+        k, v = (
+            torch.randn(pages, 8, 64, 128, device="cuda", generator=generator, dtype=torch.bfloat16)
+            for _ in range(2)
+        )
         tables = torch.zeros(1, max_len // 64, dtype=torch.int32, device="cuda")
         tables[0, :pages] = torch.randperm(pages, device="cuda", generator=generator).int()
         q = torch.randn(context, 32, 128, device="cuda", generator=generator, dtype=torch.bfloat16)
         out = torch.zeros_like(q)
         flops = 4 * context * context / 2 * 128 * 32
-        heads = [torch.randn(1, h, context, 128, device="cuda", dtype=torch.bfloat16)
-                 for h in (32, 8, 8)]
-        base = time_torch_us([lambda h=heads: torch.nn.functional.scaled_dot_product_attention(
-            *h, is_causal=True, enable_gqa=True)])
+        heads = [
+            torch.randn(1, h, context, 128, device="cuda", dtype=torch.bfloat16) for h in (32, 8, 8)
+        ]
+        base = time_torch_us(
+            [
+                lambda h=heads: torch.nn.functional.scaled_dot_product_attention(
+                    *h, is_causal=True, enable_gqa=True
+                )
+            ]
+        )
         print(f"SDPA context {context}: {base:.1f} us {flops / base / 1e6:.0f} TF")
         seen: dict[int, set[str]] = {}
         for spec in whole:
@@ -329,29 +420,54 @@ def tune_attention(results: list[dict]) -> bool:
             c = dict(spec.constants)
             step = c["BLOCK_M"] // 4
             starts = range(0, context, step)
-            launch = BoundKernel(spec, (len(starts), 8), [
-                q, k, v, tables, ints(range(context)), ints(starts), ints([step] * len(starts)),
-                ints([0] * len(starts)), out])
+            launch = BoundKernel(
+                spec,
+                (len(starts), 8),
+                [
+                    q,
+                    k,
+                    v,
+                    tables,
+                    ints(range(context)),
+                    ints(starts),
+                    ints([step] * len(starts)),
+                    ints([0] * len(starts)),
+                    out,
+                ],
+            )
             us = time_us([launch])
             seen.setdefault(c["SPLIT"], set()).add(digest(out))
-            results.append({"attention": "whole", "context": context, "us": us, "sdpa_us": base,
-                            "warps": spec.num_warps, "stages": spec.num_stages, **c})
-            print(f"whole context {context} SPLIT {c['SPLIT']} {c['BLOCK_M']}x{c['BLOCK_N']} "
-                  f"w{spec.num_warps} s{spec.num_stages}: {us:.1f} us {flops / us / 1e6:.0f} TF",
-                  flush=True)
+            results.append(
+                {
+                    "attention": "whole",
+                    "context": context,
+                    "us": us,
+                    "sdpa_us": base,
+                    "warps": spec.num_warps,
+                    "stages": spec.num_stages,
+                    **c,
+                }
+            )
+            print(
+                f"whole context {context} SPLIT {c['SPLIT']} {c['BLOCK_M']}x{c['BLOCK_N']} "
+                f"w{spec.num_warps} s{spec.num_stages}: {us:.1f} us {flops / us / 1e6:.0f} TF",
+                flush=True,
+            )
         print("bit classes by SPLIT:", {split: len(v) for split, v in seen.items()})
     return True
 
 
 def tune_small(results: list[dict]) -> bool:
     """Norm, rope, argmax: latencies by warps (a warp count is part of the schedule class)."""
+
     def spec(kernel, pointers, warps, **constants):
         return Spec(kernel, tuple(pointers.split()), tuple(constants.items()), warps, 1)
 
     for rows in (1, 64, 256, 4096):
         count = ints([rows])
-        x, y, out = (torch.randn(max(rows, 256), 4096, device="cuda", dtype=torch.bfloat16)
-                     for _ in range(3))
+        x, y, out = (
+            torch.randn(max(rows, 256), 4096, device="cuda", dtype=torch.bfloat16) for _ in range(3)
+        )
         parts = torch.randn(2, 256, 4096, device="cuda")
         w = torch.randn(4096, device="cuda", dtype=torch.bfloat16)
         for warps in (2, 4, 8, 16):
@@ -359,8 +475,16 @@ def tune_small(results: list[dict]) -> bool:
                 if splits == 2 and rows > 256:
                     continue
                 kind = "fp32" if splits == 2 else "bf16"
-                s = spec("rms_norm", f"i32 {kind} bf16 bf16 bf16 bf16", warps, HIDDEN=4096,
-                         BLOCK=4096, SPLITS=splits, SPLIT_STRIDE=256 * 4096, EPS=1e-5)
+                s = spec(
+                    "rms_norm",
+                    f"i32 {kind} bf16 bf16 bf16 bf16",
+                    warps,
+                    HIDDEN=4096,
+                    BLOCK=4096,
+                    SPLITS=splits,
+                    SPLIT_STRIDE=256 * 4096,
+                    EPS=1e-5,
+                )
                 delta = parts if splits == 2 else x
                 us = time_us([BoundKernel(s, (rows,), [count, delta, x, w, y, out])])
                 print(f"rms_norm rows {rows} splits {splits} w{warps}: {us:.2f} us")
@@ -374,29 +498,90 @@ def tune_small(results: list[dict]) -> bool:
                 if splits == 2 and rows > 256:
                     continue
                 kind = "fp32" if splits == 2 else "bf16"
-                s = spec("rope_kv_write", f"i32 {kind} fp32 fp32 i32 i32 bf16 bf16 bf16 bf16 bf16",
-                         warps, HEADS=32, KV_HEADS=8, HALF=64, GROUP=4, GROUP_BLOCK=4, PAGE=64,
-                         SPLITS=splits, SPLIT_STRIDE=256 * width, QK_NORM=False, EPS=1e-6)
-                us = time_us([BoundKernel(s, (rows, 8), [
-                    count, parts if splits == 2 else flat, cos, cos, ints(range(rows)),
-                    ints(range(rows)), w, w, x, cache, cache])])
+                s = spec(
+                    "rope_kv_write",
+                    f"i32 {kind} fp32 fp32 i32 i32 bf16 bf16 bf16 bf16 bf16",
+                    warps,
+                    HEADS=32,
+                    KV_HEADS=8,
+                    HALF=64,
+                    GROUP=4,
+                    GROUP_BLOCK=4,
+                    PAGE=64,
+                    SPLITS=splits,
+                    SPLIT_STRIDE=256 * width,
+                    QK_NORM=False,
+                    EPS=1e-6,
+                )
+                us = time_us(
+                    [
+                        BoundKernel(
+                            s,
+                            (rows, 8),
+                            [
+                                count,
+                                parts if splits == 2 else flat,
+                                cos,
+                                cos,
+                                ints(range(rows)),
+                                ints(range(rows)),
+                                w,
+                                w,
+                                x,
+                                cache,
+                                cache,
+                            ],
+                        )
+                    ]
+                )
                 print(f"rope rows {rows} splits {splits} w{warps}: {us:.2f} us")
         if rows <= 256:
             logits = torch.randn(rows, 128256, device="cuda")
             for warps, block in ((8, 4096), (16, 8192), (32, 8192), (32, 16384)):
-                s = spec("argmax", "i32 fp32 i32", warps, VOCAB=128256, BLOCK=block)
-                us = time_us([BoundKernel(s, (rows,), [count, logits, ints([0] * rows)])])
+                s = spec("argmax", "i32 fp32 i32 i32 i32", warps, VOCAB=128256, BLOCK=block)
+                us = time_us(
+                    [
+                        BoundKernel(
+                            s,
+                            (rows,),
+                            [count, logits, ints(range(rows)), ints([0] * rows), ints([0] * rows)],
+                        )
+                    ]
+                )
                 print(f"argmax rows {rows} w{warps} block {block}: {us:.2f} us")
             s = spec("log_softmax", "fp32 fp32", 16, VOCAB=128256, BLOCK=8192)
             us = time_us([BoundKernel(s, (rows,), [logits, torch.empty_like(logits)])])
             print(f"log_softmax rows {rows}: {us:.2f} us", flush=True)
-            s = spec("sample", "fp32 i64 i32 i32 fp32 i32 fp32 fp32 i32", 16, VOCAB=128256,
-                     BLOCK=4096)
+            s = spec(
+                "sample",
+                "fp32 i64 i32 i32 fp32 i32 fp32 fp32 i32 i32 i32",
+                16,
+                VOCAB=128256,
+                BLOCK=4096,
+            )
             f = lambda v: torch.full((rows,), v, device="cuda")  # noqa: E731
             for top_k, top_p in ((0, 1.0), (50, 1.0), (50, 0.9)):
-                us = time_us([BoundKernel(s, (rows,), [
-                    logits, torch.arange(rows, device="cuda"), ints([0] * rows), ints([5] * rows),
-                    f(1.0), ints([top_k] * rows), f(top_p), f(float("-inf")), ints([0] * rows)])])
+                us = time_us(
+                    [
+                        BoundKernel(
+                            s,
+                            (rows,),
+                            [
+                                logits,
+                                torch.arange(rows, device="cuda"),
+                                ints([0] * rows),
+                                ints([5] * rows),
+                                f(1.0),
+                                ints([top_k] * rows),
+                                f(top_p),
+                                f(float("-inf")),
+                                ints(range(rows)),
+                                ints([0] * rows),
+                                ints([0] * rows),
+                            ],
+                        )
+                    ]
+                )
                 print(f"sample rows {rows} top_k {top_k} top_p {top_p}: {us:.1f} us", flush=True)
     return True
 
@@ -408,11 +593,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("tune.json"))
     arguments = parser.parse_args()
     print(torch.cuda.get_device_name(), torch.__version__, flush=True)
-    source = torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    copy = time_torch_us([lambda: target.copy_(source)])
-    print(f"copy: {2 * source.numel() / copy / 1e6:.2f} TB/s")
-    del source, target
+    print(f"copy: {copy_rate():.2f} TB/s")
     results: list[dict] = []
     agree = True
     for what in arguments.what:

@@ -13,6 +13,7 @@ from pyvosti.triton_kernels.argmax import argmax
 from pyvosti.triton_kernels.attention import attention_combine, attention_splits, attention_whole
 from pyvosti.triton_kernels.embedding import embedding
 from pyvosti.triton_kernels.gate_up import gate_up
+from pyvosti.triton_kernels.gather_rows import gather_rows
 from pyvosti.triton_kernels.linear import linear
 from pyvosti.triton_kernels.log_softmax import log_softmax
 from pyvosti.triton_kernels.rms_norm import rms_norm
@@ -50,6 +51,13 @@ def test_embedding_gathers_and_takes_the_last_token_of_a_seat() -> None:
     embedding[(4,)](i32(3), i32(7, -1, 0, 0), i32(0, 2, 0, 0), i32(5, 5, 9), table, out, 24, 32)
     assert torch.equal(out[:3], table[[7, 9, 0]])
     assert out[3].isnan().all(), "a padding row stored something"
+
+
+def test_gather_rows_copies() -> None:
+    x = normal(6, 24, seed=1)
+    out = torch.full((3, 24), NAN)
+    gather_rows[(3,)](i32(2), i32(5, 1, 0), x, out, 24, 32)
+    assert torch.equal(out[:2], x[[5, 1]]) and out[2].isnan().all()
 
 
 @pytest.mark.parametrize("splits", [0, 1, 2, 4])
@@ -206,12 +214,13 @@ def attend(it: Heads, q, positions, seat, tables, split, window, whole, block_m)
     m, l = torch.full((2, rows, it.heads, splits), NAN)
     acc = torch.full((rows, it.heads, splits, it.dims), NAN)
     attention_splits[(len(starts) + 1, it.kv_heads, 2)](
-        q, it.k, it.v, tables, i32(*positions), *tiles, m, l, acc, *shape, splits, 2, window,
+        q, it.k, it.v, tables, i32(*positions), *tiles, i32(*reversed(range(rows))), m, l,
+        acc, *shape, splits, 2, window,
         block_m, 8, "ieee",
     )  # fmt: skip
     attention_combine[(rows, 2)](
-        i32(rows), i32(*positions), m, l, acc, i32(*[0] * rows), out, it.heads, it.dims, split,
-        splits, window, 4, 2,
+        i32(rows), i32(*positions), i32(*reversed(range(rows))), m, l, acc, out, it.heads,
+        it.dims, split, splits, window, 4, 2,
     )  # fmt: skip
     return out
 
@@ -276,8 +285,9 @@ def test_argmax_ties_and_nan() -> None:
     logits[0, [90, 17, 40]] = 9.0
     logits[1, 3] = NAN
     logits[2] = float("-inf")
-    out = i32(-7, -7, -7, -7)
-    argmax[(4,)](i32(3), logits, out, 100, 32)
+    out, last = i32(-7, -7, -7, -7), i32(-7, -7, -7, -7)
+    argmax[(4,)](i32(3), logits, i32(2, -1, 0, 1), out, last, 100, 32)
+    assert last.tolist() == [0, -7, 17, -7]
     assert out.tolist() == [17, int(np.nanargmax(f64(logits[1]))), 0, -7]
 
 
@@ -345,18 +355,18 @@ def test_sample_against_the_sorted_oracle(ties: bool) -> None:
     )  # fmt: skip
     for trial in range(2):
         seeds = [(trial << 40) + 77 * row + (1 << 63) for row in range(n)]
-        out = torch.full((n,), -1, dtype=torch.int32)
+        out, last = torch.full((2, n), -1, dtype=torch.int32)
         sample[(n,)](
             adjusted, torch.tensor(seeds, dtype=torch.uint64).view(torch.int64),
             torch.full((n,), trial, dtype=torch.int32), torch.arange(n, dtype=torch.int32),
-            f32["temperature"], i32(*[c["top_k"] for c in CASES]), f32["top_p"], log_min_p, out,
-            vocab, 32,
+            f32["temperature"], i32(*[c["top_k"] for c in CASES]), f32["top_p"], log_min_p,
+            torch.arange(n, dtype=torch.int32), out, last, vocab, 32,
         )  # fmt: skip
         for row, case in enumerate(CASES):
             want = sample_oracle(
                 f64(adjusted[row]), seed=seeds[row], index=trial, position=row, **case
             )
-            assert out[row] == want, (trial, row)
+            assert out[row] == last[row] == want, (trial, row)
 
 
 def test_adjust_applies_bias_and_penalties_in_order() -> None:
@@ -366,9 +376,7 @@ def test_adjust_applies_bias_and_penalties_in_order() -> None:
     params = dict(t=[0.0, 0.5], rep=[1.3, 2.0], pres=[0.1, 0.4], freq=[0.2, 0.0])
     t, rep, pres, freq = (torch.tensor(params[k]) for k in ("t", "rep", "pres", "freq"))
     out = torch.full((2, 40), NAN)
-    adjust[(2, 2)](
-        logits, rows, bias, prompt, output, t, rep, pres, freq, out, 40, 32, True, True
-    )
+    adjust[(2, 2)](logits, rows, bias, prompt, output, t, rep, pres, freq, out, 40, 32, True, True)
     x = f64(logits)[[1, 0]] + f64(bias)
     seen, count = f64(prompt + output) > 0, f64(output)
     column = {k: np.array(v)[:, None] for k, v in params.items()}

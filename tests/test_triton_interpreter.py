@@ -13,14 +13,18 @@ pytest.importorskip("torch")
 
 @pytest.mark.parametrize(
     "kernels",
-    ["embedding or rms_norm or argmax or log_softmax", "linear or gate_up",
+    ["embedding or gather or rms_norm or argmax or log_softmax", "linear or gate_up",
      "rope or finite or attention or flagged", "sample or adjust"],
 )  # fmt: skip
 def test_kernels_match_their_oracles(kernels: str) -> None:
     here = Path(__file__).resolve().parent
-    env = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    env = os.environ | {
+        "TRITON_INTERPRET": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     env["PYTHONPATH"] = os.pathsep.join([str(here.parent), env.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", kernels]
+    command = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-k", kernels]
     done = subprocess.run(
         [*command, str(here / "interpreted_kernels.py")], env=env, capture_output=True, text=True
     )

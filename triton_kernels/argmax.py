@@ -12,7 +12,9 @@ import triton.language as tl
 def argmax(
     rows_ptr,  # i32[1]
     logits_ptr,  # f32[N, VOCAB]
+    seats_ptr,  # i32[N]: the row's seat, -1: not a row to sample
     tokens_ptr,  # i32[N]
+    last_tokens_ptr,  # i32[seats]
     VOCAB: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -30,4 +32,7 @@ def argmax(
         best = tl.where(better, value, best)
         where = tl.where(better, token, where)
     top = tl.max(best, axis=0)
-    tl.store(tokens_ptr + row, tl.min(tl.where(best == top, where, VOCAB), axis=0), mask=row < rows)
+    token = tl.min(tl.where(best == top, where, VOCAB), axis=0)
+    seat = tl.load(seats_ptr + row)
+    tl.store(tokens_ptr + row, token, mask=row < rows)
+    tl.store(last_tokens_ptr + seat, token, mask=(row < rows) & (seat >= 0))

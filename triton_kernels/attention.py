@@ -117,9 +117,10 @@ def attention_splits(
     tile_rows_ptr,  # i32[T]: the tile's first row
     tile_counts_ptr,  # i32[T]: its rows, 0 for a padding tile
     tile_seats_ptr,  # i32[T]
-    m_ptr,  # f32[R, HEADS, MAX_SPLITS]
-    l_ptr,  # f32[R, HEADS, MAX_SPLITS]
-    acc_ptr,  # f32[R, HEADS, MAX_SPLITS, HEAD_DIM]
+    states_ptr,  # i32[R]: where a row's split states are kept, distinct
+    m_ptr,  # f32[states, HEADS, MAX_SPLITS]
+    l_ptr,  # f32[states, HEADS, MAX_SPLITS]
+    acc_ptr,  # f32[states, HEADS, MAX_SPLITS, HEAD_DIM]
     SCALE: tl.constexpr,  # log2(e) / sqrt(HEAD_DIM), or the model's own
     KV_HEADS: tl.constexpr,
     GROUP: tl.constexpr,
@@ -155,6 +156,8 @@ def attention_splits(
     place = row.to(tl.int64) * (KV_HEADS * GROUP) + head * GROUP + index % GROUP
     q_place = place[:, None] * HEAD_DIM + dim[None, :]
     q = tl.load(q_ptr + q_place, mask=real[:, None], other=0.0)
+    state = tl.load(states_ptr + row, mask=real, other=0).to(tl.int64)
+    state = state * (KV_HEADS * GROUP) + head * GROUP + index % GROUP
     table_ptr = tables_ptr + seat * MAX_PAGES
     first_split = key_start // SPLIT
     for split in range(first_split + tl.program_id(2), tl.cdiv(key_end, SPLIT), STRIDE):
@@ -164,7 +167,7 @@ def attention_splits(
             SCALE, KV_HEADS, HEAD_DIM, PAGE, SPLIT, WINDOW, BLOCK_M, BLOCK_N, PRECISION,
         )  # fmt: skip
         sees = real & has_live_key(position, first, first + SPLIT - 1, WINDOW)
-        part = place * MAX_SPLITS + split
+        part = state * MAX_SPLITS + split
         tl.store(m_ptr + part, m, mask=sees)
         tl.store(l_ptr + part, l, mask=sees)
         tl.store(acc_ptr + part[:, None] * HEAD_DIM + dim[None, :], acc, mask=sees[:, None])
@@ -174,10 +177,10 @@ def attention_splits(
 def attention_combine(
     rows_ptr,  # i32[1]
     positions_ptr,  # i32[R]
-    m_ptr,  # f32[R, HEADS, MAX_SPLITS]
-    l_ptr,  # f32[R, HEADS, MAX_SPLITS]
-    acc_ptr,  # f32[R, HEADS, MAX_SPLITS, HEAD_DIM]
-    whole_ptr,  # i32[R]: 1 where attention_whole did the row
+    states_ptr,  # i32[R]: where a row's split states are kept, -1: attention_whole did the row
+    m_ptr,  # f32[states, HEADS, MAX_SPLITS]
+    l_ptr,  # f32[states, HEADS, MAX_SPLITS]
+    acc_ptr,  # f32[states, HEADS, MAX_SPLITS, HEAD_DIM]
     out_ptr,  # [R, HEADS, HEAD_DIM]
     HEADS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -189,7 +192,8 @@ def attention_combine(
 ):
     """Grid (R, HEADS / BLOCK_H rounded up). UNROLL states are loaded at once, folded one by one."""
     row = tl.program_id(0)
-    live = (row < tl.load(rows_ptr)) & (tl.load(whole_ptr + row) == 0)
+    state = tl.load(states_ptr + row)
+    live = (row < tl.load(rows_ptr)) & (state >= 0)
     position = tl.load(positions_ptr + row)
     position = tl.where(live, position, -1)
     first_split = 0
@@ -200,6 +204,7 @@ def attention_combine(
     real = (head < HEADS) & live
     dim = tl.arange(0, HEAD_DIM)
     place = row.to(tl.int64) * HEADS + head
+    state_place = state.to(tl.int64) * HEADS + head
     m = tl.full((BLOCK_H,), float("-inf"), dtype=tl.float32)
     l = tl.zeros((BLOCK_H,), dtype=tl.float32)
     acc = tl.zeros((BLOCK_H, HEAD_DIM), dtype=tl.float32)
@@ -207,7 +212,7 @@ def attention_combine(
         for step in tl.static_range(UNROLL):
             split = base + step
             sees = real & (split <= last_split)
-            part = place * MAX_SPLITS + split
+            part = state_place * MAX_SPLITS + split
             m_split = tl.load(m_ptr + part, mask=sees, other=0.0)
             l_split = tl.load(l_ptr + part, mask=sees, other=0.0)
             acc_place = part[:, None] * HEAD_DIM + dim[None, :]

@@ -16,8 +16,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
-from . import argmax, attention, embedding, gate_up, linear, log_softmax, rms_norm, rope_kv_write
-from . import sampler
+from . import argmax, attention, embedding, gate_up, gather_rows, linear, log_softmax, rms_norm
+from . import rope_kv_write, sampler
 
 KERNELS = {
     "adjust": sampler.adjust,
@@ -27,6 +27,7 @@ KERNELS = {
     "attention_whole": attention.attention_whole,
     "embedding": embedding.embedding,
     "gate_up": gate_up.gate_up,
+    "gather_rows": gather_rows.gather_rows,
     "linear": linear.linear,
     "log_softmax": log_softmax.log_softmax,
     "rms_norm": rms_norm.rms_norm,

@@ -73,9 +73,11 @@ def rope_kv_write(
     k_low = summed(qkv_ptr, k_place, half >= 0, SPLITS, SPLIT_STRIDE, kind)
     k_high = summed(qkv_ptr, k_place + HALF, half >= 0, SPLITS, SPLIT_STRIDE, kind)
     if QK_NORM:
+        q_low_weight = tl.load(q_norm_ptr + half).to(tl.float32)
+        q_high_weight = tl.load(q_norm_ptr + HALF + half).to(tl.float32)
         q_scale = tl.math.rsqrt(tl.sum(q_low * q_low + q_high * q_high, axis=1) / dims + EPS)
-        q_low = q_low * q_scale[:, None] * tl.load(q_norm_ptr + half).to(tl.float32)[None, :]
-        q_high = q_high * q_scale[:, None] * tl.load(q_norm_ptr + HALF + half).to(tl.float32)[None, :]
+        q_low = q_low * q_scale[:, None] * q_low_weight[None, :]
+        q_high = q_high * q_scale[:, None] * q_high_weight[None, :]
         k_scale = tl.math.rsqrt(tl.sum(k_low * k_low + k_high * k_high, axis=0) / dims + EPS)
         k_low = k_low * k_scale * tl.load(k_norm_ptr + half).to(tl.float32)
         k_high = k_high * k_scale * tl.load(k_norm_ptr + HALF + half).to(tl.float32)

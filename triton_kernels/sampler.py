@@ -141,7 +141,9 @@ def sample(
     top_k_ptr,  # i32[N], 0: off
     top_p_ptr,  # f32[N], 1: off
     log_min_p_ptr,  # f32[N]: ln(min_p), -inf: off
+    seats_ptr,  # i32[N]: the row's seat
     tokens_ptr,  # i32[N]
+    last_tokens_ptr,  # i32[seats]
     VOCAB: tl.constexpr,  # at most 2^20
     BLOCK: tl.constexpr,
 ):
@@ -189,4 +191,6 @@ def sample(
         best = tl.where(better, score, best)
         where = tl.where(better, token, where)
     top = tl.max(best, axis=0)
-    tl.store(tokens_ptr + row, tl.min(tl.where(best == top, where, VOCAB), axis=0))
+    token = tl.min(tl.where(best == top, where, VOCAB), axis=0)
+    tl.store(tokens_ptr + row, token)
+    tl.store(last_tokens_ptr + tl.load(seats_ptr + row), token)

@@ -1,0 +1,389 @@
+"""Whole models of random weights on the GPU: logits against transformers, bits, speed.
+
+    python benchmarks/device_model.py [parity] [bits] [speed] --out report.json
+
+Weights are normal with fan-in scale, made on the device from a seed. Exits 1 when a bit differs
+or an error is too large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from device_plans import UNKNOWN, Pages  # noqa: E402
+from device_tune import usable  # noqa: E402
+
+from pyvosti.cuda_runner import CudaRunner  # noqa: E402
+from pyvosti.cuda_weights import fused_weights, rotary_tables  # noqa: E402
+from pyvosti.triton_kernels.launches import all_specs  # noqa: E402
+from pyvosti.triton_kernels.schedule import Shape, make_schedule  # noqa: E402
+
+LLAMA_8B = Shape(
+    layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256,
+    rms_eps=1e-5, qkv_bias=False, qk_norm=False, layer_groups=(0,) * 32, windows=(0,), page=64,
+    max_model_len=8192,
+)  # fmt: skip
+
+
+def random_fetch(shape: Shape, seed: int) -> Callable[[str], torch.Tensor]:
+    """Random tensors under a model file's names, each a function of the seed and its name."""
+    q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    sizes = {
+        "embed": (shape.vocab, shape.hidden), "head": (shape.vocab, shape.hidden),
+        "q": (q, shape.hidden), "k": (kv, shape.hidden), "v": (kv, shape.hidden),
+        "o": (shape.hidden, q), "gate": (shape.ffn, shape.hidden), "up": (shape.ffn, shape.hidden),
+        "down": (shape.hidden, shape.ffn), "q_bias": (q,), "k_bias": (kv,), "v_bias": (kv,),
+        "q_norm": (shape.head_dim,), "k_norm": (shape.head_dim,), "norm": (shape.hidden,),
+        "attn_norm": (shape.hidden,), "ffn_norm": (shape.hidden,),
+    }  # fmt: skip
+
+    def fetch(name: str) -> torch.Tensor:
+        kind = name.rsplit(".", 1)[-1]
+        size = sizes[kind]
+        digest = sum(ord(c) * 31**i for i, c in enumerate(name)) % 2**31
+        generator = torch.Generator("cuda").manual_seed(seed * 2**31 + digest)
+        values = torch.randn(size, device="cuda", generator=generator, dtype=torch.bfloat16)
+        if len(size) == 1:
+            return values * 0.1 + (1.0 if kind.endswith("norm") else 0.0)
+        return values if kind == "embed" else values * size[1] ** -0.5
+
+    return fetch
+
+
+def make_runner(
+    shape: Shape,
+    *,
+    rows: int,
+    seqs: int,
+    blocks: int,
+    graphs=True,
+    theta=5e5,
+    scaling=None,
+    strict=False,
+    tied=False,
+    weights=None,
+) -> CudaRunner:
+    schedule = make_schedule(shape, 90, strict)
+    usable(all_specs(schedule))  # compiles on all cores
+    weights = weights or fused_weights(shape, random_fetch(shape, 1), tied)
+    return CudaRunner(
+        schedule, weights, rotary_tables(shape, theta, scaling),
+        num_blocks=[blocks] * len(shape.windows), max_seqs=seqs, max_batched_tokens=rows,
+        graphs=graphs,
+    )  # fmt: skip
+
+
+# --- parity -----------------------------------------------------------------------------------
+
+FAMILIES = {
+    "llama": dict(scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                           "high_freq_factor": 4.0, "original_max_position_embeddings": 256}),
+    "mistral": dict(window=128),
+    "qwen2": dict(qkv_bias=True),
+    "qwen3": dict(qk_norm=True),
+    "smollm2": dict(tied=True, heads=9, kv_heads=3, head_dim=64, hidden=576),
+}  # fmt: skip
+
+
+def hugging_face(family: str, shape: Shape, scaling, tied: bool, fetch, dtype):
+    """transformers' model with the same weights, in `dtype`."""
+    import transformers as tf
+
+    common = dict(
+        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.ffn,
+        num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads, head_dim=shape.head_dim, rms_norm_eps=shape.rms_eps,
+        max_position_embeddings=shape.max_model_len, tie_word_embeddings=tied,
+        rope_parameters={"rope_theta": 1e4, **(scaling or {"rope_type": "default"})},
+        attn_implementation="eager",
+    )  # fmt: skip
+    name = {"smollm2": "Llama", "llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2",
+            "qwen3": "Qwen3"}[family]  # fmt: skip
+    if shape.windows[0]:
+        common["sliding_window"] = shape.windows[0]
+    model = getattr(tf, f"{name}ForCausalLM")(getattr(tf, f"{name}Config")(**common))
+    names = {"model.embed_tokens.weight": "embed", "model.norm.weight": "norm"}
+    if not tied:
+        names["lm_head.weight"] = "head"
+    parts = {
+        "input_layernorm.weight": "attn_norm", "post_attention_layernorm.weight": "ffn_norm",
+        "mlp.gate_proj.weight": "gate", "mlp.up_proj.weight": "up", "mlp.down_proj.weight": "down",
+        **{f"self_attn.{x}_proj.weight": x for x in "qkvo"},
+    }  # fmt: skip
+    if shape.qkv_bias:
+        parts |= {f"self_attn.{x}_proj.bias": f"{x}_bias" for x in "qkv"}
+    if shape.qk_norm:
+        parts |= {f"self_attn.{x}_norm.weight": f"{x}_norm" for x in "qk"}
+    for layer in range(shape.layers):
+        names |= {f"model.layers.{layer}.{a}": f"layers.{layer}.{b}" for a, b in parts.items()}
+    state = {theirs: fetch(ours) for theirs, ours in names.items()}
+    if tied:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    model.load_state_dict({k: v.cpu() for k, v in state.items()}, strict=True)
+    return model.to("cuda", dtype).eval()
+
+
+def parity(report: dict) -> bool:
+    fine = True
+    for family, options in FAMILIES.items():
+        options = dict(options)
+        scaling, window = options.pop("scaling", None), options.pop("window", 0)
+        tied = options.pop("tied", False)
+        sizes = dict(layers=4, hidden=512, heads=8, kv_heads=2, head_dim=64, ffn=1536, vocab=4099)
+        shape = Shape(
+            **(
+                sizes
+                | dict(
+                    rms_eps=1e-5,
+                    qkv_bias=False,
+                    qk_norm=False,
+                    layer_groups=(0,) * 4,
+                    windows=(window,),
+                    page=32,
+                    max_model_len=2048,
+                )
+                | options
+            )
+        )
+        fetch = random_fetch(shape, 3)
+        weights = fused_weights(shape, fetch, tied)
+        runner = make_runner(
+            shape,
+            rows=1024,
+            seqs=4,
+            blocks=256,
+            theta=1e4,
+            scaling=scaling,
+            tied=tied,
+            weights=weights,
+        )
+        ids = np.random.default_rng(4).integers(0, shape.vocab, 700)
+        pages = Pages(256, 32, 1, 5)
+        logits = [runner.execute(pages.plan([(0, 0, ids[:600])], True))]
+        for position in range(600, 700):  # the last hundred as decode steps
+            logits.append(runner.execute(pages.plan([(0, position, ids[position : position + 1])])))
+        ours = torch.from_numpy(np.concatenate(logits)).double()
+        batch = torch.from_numpy(ids)[None].cuda()
+        with torch.no_grad():
+            exact = hugging_face(family, shape, scaling, tied, fetch, torch.float64)
+            want = exact(batch).logits[0].cpu().double()
+            rounded = hugging_face(family, shape, scaling, tied, fetch, torch.bfloat16)
+            theirs = rounded(batch).logits[0].cpu().double()
+
+        def error(got, want=want):
+            return float((got - want).norm() / want.norm())
+
+        agree = float((ours.argmax(1) == want.argmax(1)).double().mean())
+        line = {"ours": error(ours), "transformers_bf16": error(theirs), "argmax_equal": agree}
+        report.setdefault("parity", {})[family] = line
+        ok = line["ours"] < 1.1 * line["transformers_bf16"]
+        fine &= ok
+        print(
+            f"parity {family}: error against float64 {line['ours']:.2e}, transformers bf16 "
+            f"{line['transformers_bf16']:.2e}, argmax equal {agree:.3f} {'ok' if ok else 'BAD'}",
+            flush=True,
+        )
+    return fine
+
+
+# --- bits -------------------------------------------------------------------------------------
+
+
+def bits(report: dict) -> bool:
+    """Every way to compute the same rows of the 8B shape (4 layers) must give the same bits."""
+    shape = Shape(**(LLAMA_8B.__dict__ | dict(layers=4, layer_groups=(0,) * 4, vocab=32000)))
+    weights = fused_weights(shape, random_fetch(shape, 1), False)
+    rng = np.random.default_rng(6)
+    ids = rng.integers(0, shape.vocab, 900)
+    others = [rng.integers(0, shape.vocab, 4096) for _ in range(301)]
+    runner = make_runner(shape, rows=4096, seqs=301, blocks=4096, weights=weights)
+    failures: list[str] = []
+    checks = 0
+
+    def compare(what: str, got: np.ndarray, first: int) -> None:
+        nonlocal checks
+        checks += 1
+        same = got.view(np.uint32) == want[first : first + len(got)].view(np.uint32)
+        if not same.all():
+            row, column = np.argwhere(~same)[0]
+            failures.append(
+                f"{what}: position {first + row}, logit {column}: "
+                f"{got[row, column]!r} {want[first + row, column]!r}"
+            )
+
+    want = runner.execute(Pages(4096, 64, 1, 0).plan([(0, 0, ids)], True))
+
+    def chunks(name: str, use: CudaRunner, sizes: list[int], seed: int, poison: bool = False):
+        if poison:
+            for layer in range(shape.layers):
+                use.buffers[f"k_cache.{layer}"].fill_(float("nan"))
+                use.buffers[f"v_cache.{layer}"].fill_(float("inf"))
+        pages, at = Pages(4096, 64, 1, seed), 0
+        while at < len(ids):
+            size = sizes[0] if len(sizes) == 1 else sizes.pop(0)
+            part = ids[at : at + size]
+            compare(name, use.execute(pages.plan([(7, at, part)], True)), at)
+            at += len(part)
+
+    for size in (900, 513, 300, 257, 256, 200, 129, 64, 17, 16, 5):
+        chunks(f"chunks of {size}", runner, [size], size)
+        chunks(f"chunks of {size}, poisoned free pages", runner, [size], size + 1, True)
+    chunks("prefill 500, then decode", runner, [500] + [1] * 400, 11)
+    chunks("decode from the first token", runner, [1], 12, True)
+    plain = make_runner(shape, rows=4096, seqs=301, blocks=4096, weights=weights, graphs=False)
+    chunks("without graphs, chunks of 100", plain, [100], 13)
+    del plain
+    for neighbours in (1, 2, 7, 14, 15, 16, 31, 63, 64, 127, 128, 200, 254, 255, 256, 300):
+        pages = Pages(4096, 64, 1, neighbours)
+        warm = [(s, 0, others[s][:9]) for s in range(1, neighbours + 1)]
+        for k in range(0, len(warm), 200):
+            runner.execute(pages.plan(warm[k : k + 200]))
+        runner.execute(pages.plan([(0, 0, ids[:700])]))
+        for place in sorted({0, neighbours // 2, neighbours}):
+            row = [(s, 9, others[s][9:10]) for s in range(1, neighbours + 1)]
+            row.insert(place, (0, 700, ids[700:701]))
+            plan = pages.plan(row)
+            compare(
+                f"decode among {neighbours}, place {place}",
+                runner.execute(plan)[place : place + 1],
+                700,
+            )
+    for length in (1, 9, 10, 129, 1000, 3000):
+        pages = Pages(4096, 64, 1, length)
+        runner.execute(pages.plan([(0, 0, ids[:800])]))
+        plan = pages.plan([(1, 0, others[1][:length]), (0, 800, ids[800:801])])
+        compare(f"decode beside a prefill of {length}", runner.execute(plan)[1:], 800)
+        plan = pages.plan([(2, 0, others[2][:length]), (0, 801, ids[801:840])])
+        compare(f"chunk of 39 beside a prefill of {length}", runner.execute(plan)[1:], 839)
+    strict = make_runner(shape, rows=4096, seqs=301, blocks=4096, weights=weights, strict=True)
+    chunks("strict kernels, chunks of 300", strict, [300], 14)
+    report["bits"] = {"comparisons": checks, "failures": failures}
+    print(f"bits: {checks} comparisons of full-vocabulary rows, {len(failures)} differ")
+    print("\n".join(failures[:20]), flush=True)
+    return not failures
+
+
+# --- speed ------------------------------------------------------------------------------------
+
+WORK = ((1, 128, 512, 6.0), (64, 128, 512, 6.5), (256, 256, 256, 13.0), (8, 4096, 256, 6.8))
+PEAK_BYTES, PEAK_FLOPS = 4.8e12, 790e12
+
+
+def prefill(runner: CudaRunner, pages: Pages, prompts: list[np.ndarray], budget: int) -> list:
+    """Prompts in full steps of at most `budget` rows; returns the last greedy tokens' handles."""
+    handles, work, room = [], [], budget
+    for seat, prompt in enumerate(prompts):
+        at = 0
+        while at < len(prompt):
+            part = prompt[at : at + room]
+            work.append((seat, at, part))
+            at += len(part)
+            room -= len(part)
+            if room == 0:
+                handles.append(runner.step(pages.plan(work)))
+                work, room = [], budget
+    if work:
+        handles.append(runner.step(pages.plan(work)))
+    return handles
+
+
+def speed(report: dict, layers: int = 32) -> bool:
+    shape = Shape(**(LLAMA_8B.__dict__ | dict(layers=layers, layer_groups=(0,) * layers)))
+    begin = time.perf_counter()
+    runner = make_runner(shape, rows=8192, seqs=256, blocks=2600)
+    runner.capture()
+    torch.cuda.synchronize()
+    print(f"weights, kernels and graphs: {time.perf_counter() - begin:.1f} s", flush=True)
+    weights = layers * (4096 * (6144 + 4096 + 3 * 14336)) * 2 + 128256 * 4096 * 2
+    fine = True
+    rng = np.random.default_rng(8)
+    for batch, prompt, outputs, floor in WORK:
+        prompts = [rng.integers(0, shape.vocab, prompt) for _ in range(batch)]
+        best = 1e9
+        for _ in range(2):
+            pages = Pages(2600, 64, 1, 3)
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for handle in prefill(runner, pages, prompts, 8192):
+                handle.wait()
+            first = time.perf_counter() - start
+            unknown = np.array([UNKNOWN])
+            handles = []
+            for i in range(outputs - 1):
+                plan = pages.plan([(s, prompt + i, unknown) for s in range(batch)])
+                handles.append(runner.step(plan))
+                if i >= 1:
+                    handles[i - 1].wait()
+            handles[-1].wait()
+            total = time.perf_counter() - start
+            best = min(best, (total - first) / (outputs - 1))
+        mean = prompt + outputs / 2
+        kv = batch * mean * layers * 4096
+        bound = max((weights + kv) / PEAK_BYTES, 2 * batch * weights / 2 / PEAK_FLOPS)
+        rate = batch * outputs / (first + best * (outputs - 1))
+        line = {
+            "batch": batch,
+            "prompt": prompt,
+            "outputs": outputs,
+            "ms_per_step": best * 1e3,
+            "first_token_s": first,
+            "tokens_per_s": rate,
+            "bound_ms": bound * 1e3,
+            "floor_ms": floor,
+        }
+        report.setdefault("speed", []).append(line)
+        fine &= best * 1e3 <= floor
+        print(
+            f"decode {batch}/{prompt}/{outputs}: {best * 1e3:.2f} ms a step (floor {floor}), "
+            f"bound {bound * 1e3:.2f} ({bound / best:.2f} of it), first token {first:.3f} s, "
+            f"{rate:.0f} tok/s",
+            flush=True,
+        )
+    profile(report, runner)
+    return fine
+
+
+def profile(report: dict, runner: CudaRunner) -> None:
+    """GPU time by kernel of one decode step, from the profiler."""
+    for batch, context in ((1, 640), (64, 384), (256, 384), (8, 4224)):
+        pages = Pages(2600, 64, 1, 3)
+        plan = pages.plan([(s, context - 1, np.array([5])) for s in range(batch)])
+        runner.step(plan).wait()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
+            runner.step(plan).wait()
+            torch.cuda.synchronize()
+        times = {e.key: e.device_time_total for e in trace.key_averages() if e.device_time_total}
+        report.setdefault("profile", {})[f"{batch}/{context}"] = times
+        top = sorted(times.items(), key=lambda item: -item[1])[:9]
+        print(
+            f"profile {batch}/{context}: total {sum(times.values()) / 1e3:.2f} ms: "
+            + ", ".join(f"{name[:20]} {us / 1e3:.2f}" for name, us in top),
+            flush=True,
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", nargs="*", default=["parity", "bits", "speed"])
+    parser.add_argument("--out", type=Path, default=Path("model.json"))
+    arguments = parser.parse_args()
+    report: dict = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    fine = True
+    for what in arguments.what:
+        fine &= {"parity": parity, "bits": bits, "speed": speed}[what](report)
+        torch.cuda.empty_cache()
+        arguments.out.write_text(json.dumps(report, indent=1))
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
