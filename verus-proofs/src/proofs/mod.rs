@@ -1,12 +1,15 @@
 //! Why the theorems hold. Checked by Verus; no need to read.
 pub mod accounting;
 pub mod blocks;
+pub mod composition;
+pub mod decoder;
 pub mod engine;
 pub mod execute;
 pub mod executions;
 pub mod ideal;
 pub mod isolation;
 pub mod kv;
+pub mod launches;
 pub mod chains;
 pub mod ownership;
 pub mod steps_simple;

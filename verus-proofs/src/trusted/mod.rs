@@ -3,6 +3,7 @@ pub mod deployment;
 pub mod reference;
 pub mod sampler;
 pub mod kernel_contract;
+pub mod row_functions;
 pub mod runner;
 pub mod blocks;
 pub mod theorem;

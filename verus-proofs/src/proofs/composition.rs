@@ -1,0 +1,268 @@
+//! A model made of layers: forward is *defined* by its launch sequence, row by row; and the contract of
+//! a whole plan is proved from the contracts of its launches.
+//!
+//! Outside, induction over the launches; inside, all rows. A launch of layer l changes the cells of
+//! layer l alone, each layer is stored once and before its attention, so what attention reads of other
+//! rows is what the memory holds in the end: the reference needs no order of rows.
+use vstd::prelude::*;
+use crate::trusted::deployment::*;
+use crate::trusted::kernel_contract::*;
+use crate::trusted::reference::*;
+use crate::trusted::row_functions::*;
+use crate::trusted::sampler::*;
+use crate::proofs::launches::*;
+
+verus! {
+
+/// A model: row functions, its launch sequence, and how many layers each group has.
+pub trait Layers: Launches {
+    spec fn depths() -> Seq<nat>;
+
+    spec fn program() -> Seq<Launch>;
+
+    proof fn program_ok()
+        ensures
+            program_wf(Self::program(), Self::depths()),
+    ;
+}
+
+pub open spec fn is_layer(depths: Seq<nat>, l: Layer) -> bool {
+    0 <= l.group < depths.len() && 0 <= l.index < depths[l.group]
+}
+
+pub open spec fn reads(launch: Launch, b: Buffer) -> bool {
+    match launch {
+        Launch::Embed { .. } => false,
+        Launch::Norm { input, .. } => b == input,
+        Launch::Linear { input, .. } => b == input,
+        Launch::Rope { input, .. } => b == input,
+        Launch::Store { input, .. } => b == input,
+        Launch::Attention { input, .. } => b == input,
+        Launch::Add { left, right, .. } => b == left || b == right,
+        Launch::Gate { input, .. } => b == input,
+        Launch::Head { input, .. } => b == input,
+    }
+}
+
+pub open spec fn stores(launch: Launch, l: Layer) -> bool {
+    launch matches Launch::Store { layer, .. } && layer == l
+}
+
+/// Buffer `b` has a value before launch `k`.
+pub open spec fn defined(program: Seq<Launch>, k: int, b: Buffer) -> bool {
+    exists|m: int| 0 <= m < k && out(#[trigger] program[m]) == Some(b)
+}
+
+/// Layer `l` is stored before launch `k`.
+pub open spec fn stored(program: Seq<Launch>, k: int, l: Layer) -> bool {
+    exists|m: int| 0 <= m < k && stores(#[trigger] program[m], l)
+}
+
+/// Logits are written before launch `k`.
+pub open spec fn headed(program: Seq<Launch>, k: int) -> bool {
+    exists|m: int| 0 <= m < k && #[trigger] program[m] is Head
+}
+
+/// Every buffer is defined before it is used; every layer is stored once, before its attention; the
+/// logits are written once.
+pub open spec fn program_wf(program: Seq<Launch>, depths: Seq<nat>) -> bool {
+    &&& forall|k: int, b: Buffer|
+        0 <= k < program.len() && #[trigger] reads(program[k], b) ==> defined(program, k, b)
+    &&& forall|l: Layer| #[trigger] is_layer(depths, l) ==> stored(program, program.len() as int, l)
+    &&& forall|k: int, m: int, l: Layer|
+        0 <= m < k < program.len() && #[trigger] stores(program[k], l) ==> !#[trigger] stores(
+            program[m],
+            l,
+        )
+    &&& forall|k: int|
+        0 <= k < program.len() ==> (#[trigger] program[k] matches Launch::Attention { layer, .. }
+            ==> is_layer(depths, layer) && stored(program, k, layer))
+    &&& forall|k: int|
+        0 <= k < program.len() ==> (#[trigger] program[k] matches Launch::Store { layer, .. }
+            ==> is_layer(depths, layer))
+    &&& headed(program, program.len() as int)
+    &&& forall|k: int, m: int|
+        0 <= m < k < program.len() && #[trigger] program[k] is Head ==> !(#[trigger] program[m] is Head)
+}
+
+/// One row on its way through the launches.
+pub struct RowState<R: RowFunctions> {
+    pub buffers: spec_fn(Buffer) -> R::Row,
+    pub cells: spec_fn(Layer) -> R::Cell,
+    pub logits: R::Logits,
+}
+
+/// The cells of layer `l` at positions `0..=past.len()`: of the past, and its own.
+pub open spec fn cells_of<R: RowFunctions>(
+    past: Seq<Seq<Seq<R::Cell>>>,
+    own: R::Cell,
+    l: Layer,
+) -> Seq<R::Cell> {
+    Seq::new(past.len(), |q: int| past[q][l.group][l.index]).push(own)
+}
+
+/// One launch, for one row.
+pub open spec fn step_row<R: RowFunctions>(
+    w: R::Weights,
+    launch: Launch,
+    past: Seq<Seq<Seq<R::Cell>>>,
+    token: Token,
+    s: RowState<R>,
+) -> RowState<R> {
+    let cells = match launch {
+        Launch::Attention { layer, .. } => cells_of::<R>(past, (s.cells)(layer), layer),
+        _ => Seq::empty(),
+    };
+    let x = value::<R>(w, launch, token, past.len(), s.buffers, cells);
+    RowState {
+        buffers: |b: Buffer|
+            if out(launch) == Some(b) {
+                x
+            } else {
+                (s.buffers)(b)
+            },
+        cells: |l: Layer|
+            if stores(launch, l) {
+                R::store(x)
+            } else {
+                (s.cells)(l)
+            },
+        logits: match launch {
+            Launch::Head { weight, .. } => R::head(w, weight, x),
+            _ => s.logits,
+        },
+    }
+}
+
+/// One row through the first `k` launches.
+pub open spec fn run_row<R: Layers>(
+    w: R::Weights,
+    k: nat,
+    past: Seq<Seq<Seq<R::Cell>>>,
+    token: Token,
+) -> RowState<R>
+    decreases k,
+{
+    if k == 0 {
+        RowState {
+            buffers: |b: Buffer| arbitrary(),
+            cells: |l: Layer| arbitrary(),
+            logits: arbitrary(),
+        }
+    } else {
+        step_row::<R>(w, R::program()[k - 1], past, token, run_row(w, (k - 1) as nat, past, token))
+    }
+}
+
+/// The model, as `Model`.
+pub struct Layered<R> {
+    pub row_functions: R,
+}
+
+impl<R: Layers> Model for Layered<R> {
+    type Weights = R::Weights;
+
+    type Kv = Seq<R::Cell>;
+
+    type Logits = R::Logits;
+
+    open spec fn groups() -> nat {
+        R::depths().len()
+    }
+
+    open spec fn forward(w: R::Weights, past: Seq<Seq<Seq<R::Cell>>>, token: Token) -> (
+        Seq<Seq<R::Cell>>,
+        R::Logits,
+    ) {
+        let s = run_row::<R>(w, R::program().len(), past, token);
+        (
+            Seq::new(
+                R::depths().len(),
+                |group: int|
+                    Seq::new(R::depths()[group], |index: int| (s.cells)(Layer { group, index })),
+            ),
+            s.logits,
+        )
+    }
+
+    proof fn forward_fills_groups(w: R::Weights, past: Seq<Seq<Seq<R::Cell>>>, token: Token) {
+    }
+}
+
+impl<R: Layers> Sampler for Layered<R> {
+    type State = R::State;
+
+    open spec fn sample(l: R::Logits, s: R::State, history: Seq<Token>) -> (Token, R::State) {
+        R::sample(l, s, history)
+    }
+}
+
+/// The states of the device before, between and after the launches of a plan.
+pub open spec fn launches_all<R: Layers>(
+    w: R::Weights,
+    shape: Shape,
+    plan: Seq<Chunk>,
+    padding: nat,
+    d: Seq<Device<R>>,
+) -> bool {
+    &&& d.len() == R::program().len() + 1
+    &&& forall|k: int|
+        0 <= k < R::program().len() ==> #[trigger] R::launches(
+            w,
+            shape,
+            plan,
+            padding,
+            R::program()[k],
+            d[k],
+            d[k + 1],
+        )
+}
+
+/// A slot has one cell for each layer of its group.
+pub open spec fn sized<R: Layers>(memory: spec_fn(Slot) -> Seq<R::Cell>) -> bool {
+    forall|s: Slot| #[trigger] memory(s).len() == R::depths()[s.group]
+}
+
+pub open spec fn logits_are<R: Layers>(
+    plan: Seq<Chunk>,
+    d: Device<R>,
+    logits: Seq<Seq<R::Logits>>,
+) -> bool {
+    &&& forall|c: int| 0 <= c < plan.len() ==> #[trigger] logits[c].len() == plan[c].tokens.len()
+    &&& forall|c: int, p: int| #[trigger]
+        is_row(plan, c, p) ==> logits[c][p - plan[c].first] == (d.logits)(c, p)
+}
+
+impl<R: Layers> Kernels for Layered<R> {
+    open spec fn executes(
+        w: R::Weights,
+        shape: Shape,
+        before: spec_fn(Slot) -> Seq<R::Cell>,
+        plan: Seq<Chunk>,
+        padding: nat,
+        after: spec_fn(Slot) -> Seq<R::Cell>,
+        logits: Seq<Seq<R::Logits>>,
+    ) -> bool {
+        exists|d: Seq<Device<R>>| #[trigger]
+            launches_all(w, shape, plan, padding, d) && d[0].memory == before && d.last().memory
+                == after && sized::<R>(before) && logits_are(plan, d.last(), logits)
+    }
+
+    proof fn contract(
+        w: R::Weights,
+        shape: Shape,
+        before: spec_fn(Slot) -> Seq<R::Cell>,
+        plan: Seq<Chunk>,
+        padding: nat,
+        after: spec_fn(Slot) -> Seq<R::Cell>,
+        logits: Seq<Seq<R::Logits>>,
+    ) {
+        let d = choose|d: Seq<Device<R>>| #[trigger]
+            launches_all(w, shape, plan, padding, d) && d[0].memory == before && d.last().memory
+                == after && sized::<R>(before) && logits_are(plan, d.last(), logits);
+        lemma_launched(w, shape, plan, padding, d);
+        lemma_rows_computed(w, shape, plan, d, logits);
+    }
+}
+
+} // verus!
