@@ -39,13 +39,17 @@ pub(crate) fn guarded<T>(body: impl FnOnce() -> T) -> PyResult<T> {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no message");
-        PyRuntimeError::new_err(format!("the CPU backend failed; please report it: {message}"))
+        PyRuntimeError::new_err(format!(
+            "the CPU backend failed; please report it: {message}"
+        ))
     })
 }
 
 /// A contiguous u32 array as a slice.
 pub(crate) fn slice<'a>(name: &str, array: &'a PyReadonlyArray1<'_, u32>) -> PyResult<&'a [u32]> {
-    array.as_slice().map_err(|_| PyValueError::new_err(format!("{name} must be contiguous")))
+    array
+        .as_slice()
+        .map_err(|_| PyValueError::new_err(format!("{name} must be contiguous")))
 }
 
 fn item<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
@@ -60,24 +64,35 @@ fn item<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, key: &str) ->
 
 /// HF's dictionary; the kind is under `rope_type` (or `type` in older files).
 fn rope_scaling(config: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
-    let Some(scaling) = config.get_item("rope_scaling")?.filter(|value| !value.is_none()) else {
+    let Some(scaling) = config
+        .get_item("rope_scaling")?
+        .filter(|value| !value.is_none())
+    else {
         return Ok(RopeScaling::None);
     };
     let scaling: Bound<'_, PyDict> = scaling
         .cast_into()
         .map_err(|_| PyValueError::new_err("rope_scaling must be None or a dictionary"))?;
-    let key = if scaling.contains("rope_type")? { "rope_type" } else { "type" };
+    let key = if scaling.contains("rope_type")? {
+        "rope_type"
+    } else {
+        "type"
+    };
     let number = |name: &str| -> PyResult<f64> {
         let value: f64 = item(&scaling, name)?;
         if value.is_finite() && value > 0.0 {
             Ok(value)
         } else {
-            Err(PyValueError::new_err(format!("rope_scaling: {name} must be positive")))
+            Err(PyValueError::new_err(format!(
+                "rope_scaling: {name} must be positive"
+            )))
         }
     };
     match item::<String>(&scaling, key)?.as_str() {
         "default" => Ok(RopeScaling::None),
-        "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
+        "linear" => Ok(RopeScaling::Linear {
+            factor: number("factor")?,
+        }),
         "llama3" => Ok(RopeScaling::Llama3 {
             factor: number("factor")?,
             low_freq: number("low_freq_factor")?,
@@ -124,9 +139,14 @@ fn parse_tensor<'py>(
         let (rows, cols) = match shape[..] {
             [cols] => (1, cols),
             [rows, cols] => (rows, cols),
-            _ => return Err(PyValueError::new_err("the shape must have one or two numbers")),
+            _ => {
+                return Err(PyValueError::new_err(
+                    "the shape must have one or two numbers",
+                ))
+            }
         };
-        raw.as_slice().map_err(|_| PyValueError::new_err("the bytes must be contiguous"))?;
+        raw.as_slice()
+            .map_err(|_| PyValueError::new_err("the bytes must be contiguous"))?;
         let format = Format::named(&dtype).map_err(value_error)?;
         Ok((name.clone(), format, (rows, cols), raw))
     };
@@ -180,14 +200,21 @@ impl CpuModel {
                 let index = raws.iter().position(|(name, ..)| *name == wanted)?;
                 used.insert(index);
                 let (_, format, (rows, cols), raw) = raws[index];
-                Some(Tensor { format, rows, cols, raw })
+                Some(Tensor {
+                    format,
+                    rows,
+                    cols,
+                    raw,
+                })
             };
             guarded(|| Model::new(config, find, &num_slots, block_size, threads, isa))
         })?;
         let model = model.map_err(value_error)?;
         if let Some(extra) = (0..raws.len()).find(|index| !used.contains(index)) {
             let name = raws[extra].0;
-            return Err(PyValueError::new_err(format!("tensor {name} is not used by this model")));
+            return Err(PyValueError::new_err(format!(
+                "tensor {name} is not used by this model"
+            )));
         }
         Ok(Self { model })
     }
@@ -224,12 +251,19 @@ impl CpuModel {
             let items = table
                 .as_slice()
                 .map_err(|_| PyValueError::new_err("tables must be contiguous"))?;
-            Ok(Table { items, rows: table.shape()[0], cols: table.shape()[1] })
+            Ok(Table {
+                items,
+                rows: table.shape()[0],
+                cols: table.shape()[1],
+            })
         };
         let batch = Batch {
             token_ids: slice("token_ids", &token_ids)?,
             positions: slice("positions", &positions)?,
-            slots: slots.iter().map(|s| slice("slots", s)).collect::<PyResult<_>>()?,
+            slots: slots
+                .iter()
+                .map(|s| slice("slots", s))
+                .collect::<PyResult<_>>()?,
             query_start: slice("query_start", &query_start)?,
             seq_lens: slice("seq_lens", &seq_lens)?,
             seats: slice("seats", &seats)?,
@@ -241,7 +275,8 @@ impl CpuModel {
         let mut logits = with_capacity(rows * vocab).map_err(value_error)?;
         logits.resize(rows * vocab, 0.0f32);
         let model = &mut self.model;
-        py.detach(|| guarded(|| model.forward(&step, &mut logits)))?.map_err(value_error)?;
+        py.detach(|| guarded(|| model.forward(&step, &mut logits)))?
+            .map_err(value_error)?;
         let flat: Bound<'py, PyArray1<f32>> = logits.into_pyarray(py);
         flat.reshape([rows, vocab])
     }
@@ -249,6 +284,8 @@ impl CpuModel {
     /// Overwrites the keys and values of one slot of a layer group, for tests that poison free
     /// pages: what no row sees must change no bit.
     fn fill_slot(&mut self, group: usize, slot: usize, value: f32) -> PyResult<()> {
-        self.model.fill_slot(group, slot, value).map_err(value_error)
+        self.model
+            .fill_slot(group, slot, value)
+            .map_err(value_error)
     }
 }

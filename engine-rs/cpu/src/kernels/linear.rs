@@ -214,12 +214,13 @@ fn dots<L: Lanes, R: Read, const MR: usize, const NR: usize>(
     let ahead = (NR * n * std::mem::size_of::<R::Unit>()).max(2048);
     let mut sums = [[L::splat(0.0); NR]; MR];
     for i in 0..n {
-        let weights: [[L; 2]; NR] = std::array::from_fn(|c| {
+        let mut weights = [[L::splat(0.0); 2]; NR];
+        for c in 0..NR {
             if MR == 1 {
                 prefetch(&units[c][i], ahead);
             }
-            R::read(&units[c][i], &scales[c][i])
-        });
+            weights[c] = R::read(&units[c][i], &scales[c][i]);
+        }
         for half in 0..2 {
             for m in 0..MR {
                 let x = L::load(&x[m][i][half].0);
@@ -232,6 +233,24 @@ fn dots<L: Lanes, R: Read, const MR: usize, const NR: usize>(
     sums
 }
 
+#[inline(always)]
+fn totals_of<L: Lanes, const NR: usize>(sums: [L; NR]) -> [f32; NR] {
+    let mut totals = [0.0; NR];
+    if NR == 4 {
+        totals.copy_from_slice(&L::sum4([
+            sums[0],
+            sums[1 % NR],
+            sums[2 % NR],
+            sums[3 % NR],
+        ]));
+    } else {
+        for c in 0..NR {
+            totals[c] = sums[c].sum();
+        }
+    }
+    totals
+}
+
 /// Adds up the lanes, adds the bias, stores.
 #[inline(always)]
 fn store<L: Lanes, const MR: usize, const NR: usize>(
@@ -240,17 +259,20 @@ fn store<L: Lanes, const MR: usize, const NR: usize>(
     row: usize,
     column: usize,
 ) {
-    let totals: [[f32; NR]; MR] = if MR == 4 && NR == 4 {
-        let totals = L::sum16(std::array::from_fn(|m| std::array::from_fn(|c| sums[m][c])));
-        std::array::from_fn(|m| std::array::from_fn(|c| totals[m][c]))
-    } else if NR == 4 {
-        sums.map(|sums| {
-            let totals = L::sum4(std::array::from_fn(|c| sums[c]));
-            std::array::from_fn(|c| totals[c])
-        })
+    let mut totals = [[0.0; NR]; MR];
+    if MR == 4 && NR == 4 {
+        let mut square = [[L::splat(0.0); 4]; 4];
+        for m in 0..MR {
+            square[m].copy_from_slice(&sums[m]);
+        }
+        for (total, sum) in totals.iter_mut().zip(L::sum16(square)) {
+            total.copy_from_slice(&sum);
+        }
     } else {
-        sums.map(|sums| sums.map(L::sum))
-    };
+        for m in 0..MR {
+            totals[m] = totals_of(sums[m]);
+        }
+    }
     for (m, totals) in totals.iter().enumerate() {
         // SAFETY: the caller of `linear` owns these columns of the output.
         let out = unsafe { job.out.slice((row + m) * job.out_stride + column, NR) };

@@ -37,7 +37,7 @@ pub(crate) struct Q4K;
 pub(crate) struct Q6K;
 
 macro_rules! dense {
-    ($format:ident, $unit:ty, |$half:ident| $read:expr) => {
+    ($format:ident, $unit:ty, $read:ident) => {
         impl Read for $format {
             type Unit = $unit;
             type Packed = ();
@@ -54,10 +54,8 @@ macro_rules! dense {
 
             #[inline(always)]
             fn read<L: Lanes>(unit: &$unit, (): &()) -> [L; 2] {
-                [0, 1].map(|i| {
-                    let $half = unit.halves()[i];
-                    $read
-                })
+                let [low, high] = unit.halves();
+                [L::$read(low), L::$read(high)]
             }
         }
     };
@@ -84,9 +82,9 @@ impl TwoHalves for Halves {
     }
 }
 
-dense!(F32, Floats, |half| L::load(half));
-dense!(F16, Halves, |half| L::from_f16(half));
-dense!(Bf16, Halves, |half| L::from_bf16(half));
+dense!(F32, Floats, load);
+dense!(F16, Halves, from_f16);
+dense!(Bf16, Halves, from_bf16);
 
 /// A format with scales: how they expand, and how a unit is read with them.
 macro_rules! scaled {
@@ -134,9 +132,9 @@ impl PackedScales for SuperScales {
     const SCALES: usize = LANES;
 }
 
-scaled!(Q8_0, Bytes, u16, 1, halves, |u, s| u
-    .0
-    .map(|q| L::from_i8(&q).mul(L::splat(s[0]))));
+scaled!(Q8_0, Bytes, u16, 1, halves, |u, s| scaled_bytes(
+    u, s[0], s[0]
+));
 scaled!(Q4_0, Nibbles, u16, 1, halves, |u, s| L::from_nibbles(
     &u.0, 8.0, s[0], -0.0
 ));
@@ -146,8 +144,17 @@ scaled!(Q4_1, Nibbles, u16, 2, halves, |u, s| L::from_nibbles(
 scaled!(Q4K, Nibbles, SuperScales, 2, products, |u, s| {
     L::from_nibbles(&u.0, 0.0, s[0], s[1])
 });
-scaled!(Q6K, Bytes, SuperScales, 2, products, |u, s| [0, 1]
-    .map(|i| L::from_i8(&u.0[i]).mul(L::splat(s[i]))));
+scaled!(Q6K, Bytes, SuperScales, 2, products, |u, s| scaled_bytes(
+    u, s[0], s[1]
+));
+
+#[inline(always)]
+fn scaled_bytes<L: Lanes>(unit: &Bytes, low: f32, high: f32) -> [L; 2] {
+    [
+        L::from_i8(&unit.0[0]).mul(L::splat(low)),
+        L::from_i8(&unit.0[1]).mul(L::splat(high)),
+    ]
+}
 
 /// f16 scales to f32. (The first argument only names the lanes.)
 #[inline(always)]

@@ -73,13 +73,18 @@ pub(crate) trait Lanes: Copy {
     /// `sum` of four vectors.
     #[inline(always)]
     fn sum4(a: [Self; 4]) -> [f32; 4] {
-        a.map(Self::sum)
+        [a[0].sum(), a[1].sum(), a[2].sum(), a[3].sum()]
     }
 
     /// `sum` of four times four vectors.
     #[inline(always)]
     fn sum16(a: [[Self; 4]; 4]) -> [[f32; 4]; 4] {
-        a.map(Self::sum4)
+        [
+            Self::sum4(a[0]),
+            Self::sum4(a[1]),
+            Self::sum4(a[2]),
+            Self::sum4(a[3]),
+        ]
     }
 }
 

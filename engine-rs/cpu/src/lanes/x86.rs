@@ -18,30 +18,32 @@ const IOTA: [f32; LANES] = [
     0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
 ];
 
-impl Avx2 {
-    #[inline(always)]
-    fn map(self, f: impl Fn(__m256) -> __m256) -> Self {
-        Self([f(self.0[0]), f(self.0[1])])
-    }
-
-    #[inline(always)]
-    fn each(self, o: Self, f: impl Fn(__m256, __m256) -> __m256) -> Self {
-        Self([f(self.0[0], o.0[0]), f(self.0[1], o.0[1])])
-    }
+/// `Avx2` from one expression for each half; closures would not be compiled for AVX2.
+macro_rules! halves {
+    (|$i:ident| $half:expr) => {{
+        // SAFETY: see the head of the file.
+        let low = unsafe {
+            let $i = 0;
+            $half
+        };
+        // SAFETY: see the head of the file.
+        let high = unsafe {
+            let $i = 1;
+            $half
+        };
+        Self([low, high])
+    }};
 }
 
 impl Lanes for Avx2 {
     #[inline(always)]
     fn splat(x: f32) -> Self {
-        // SAFETY: see the head of the file.
-        unsafe { Self([_mm256_set1_ps(x); 2]) }
+        halves!(|_i| _mm256_set1_ps(x))
     }
 
     #[inline(always)]
     fn load(p: &[f32; LANES]) -> Self {
-        let p = p.as_ptr();
-        // SAFETY: see the head of the file.
-        unsafe { Self([_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))]) }
+        halves!(|i| _mm256_loadu_ps(p.as_ptr().add(8 * i)))
     }
 
     #[inline(always)]
@@ -56,99 +58,82 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn add(self, o: Self) -> Self {
-        // SAFETY: see the head of the file.
-        self.each(o, |a, b| unsafe { _mm256_add_ps(a, b) })
+        halves!(|i| _mm256_add_ps(self.0[i], o.0[i]))
     }
 
     #[inline(always)]
     fn sub(self, o: Self) -> Self {
-        // SAFETY: see the head of the file.
-        self.each(o, |a, b| unsafe { _mm256_sub_ps(a, b) })
+        halves!(|i| _mm256_sub_ps(self.0[i], o.0[i]))
     }
 
     #[inline(always)]
     fn mul(self, o: Self) -> Self {
-        // SAFETY: see the head of the file.
-        self.each(o, |a, b| unsafe { _mm256_mul_ps(a, b) })
+        halves!(|i| _mm256_mul_ps(self.0[i], o.0[i]))
     }
 
     #[inline(always)]
     fn div(self, o: Self) -> Self {
-        // SAFETY: see the head of the file.
-        self.each(o, |a, b| unsafe { _mm256_div_ps(a, b) })
+        halves!(|i| _mm256_div_ps(self.0[i], o.0[i]))
     }
 
     #[inline(always)]
     fn select_lt(a: Self, b: Self, yes: Self, no: Self) -> Self {
-        // SAFETY: see the head of the file.
-        let less = a.each(b, |a, b| unsafe { _mm256_cmp_ps::<_CMP_LT_OQ>(a, b) });
-        // SAFETY: see the head of the file.
-        let pick = |half: usize| unsafe { _mm256_blendv_ps(no.0[half], yes.0[half], less.0[half]) };
-        Self([pick(0), pick(1)])
+        halves!(|i| {
+            let less = _mm256_cmp_ps::<_CMP_LT_OQ>(a.0[i], b.0[i]);
+            _mm256_blendv_ps(no.0[i], yes.0[i], less)
+        })
     }
 
     #[inline(always)]
     fn canonical(self) -> Self {
-        // SAFETY: see the head of the file.
-        self.map(|x| unsafe {
-            let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
-            _mm256_blendv_ps(x, _mm256_set1_ps(CANONICAL_NAN), nan)
+        halves!(|i| {
+            let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(self.0[i], self.0[i]);
+            _mm256_blendv_ps(self.0[i], _mm256_set1_ps(CANONICAL_NAN), nan)
         })
     }
 
     #[inline(always)]
     fn from_bf16(p: &[u16; LANES]) -> Self {
-        // SAFETY: see the head of the file.
-        let widen = |offset: usize| unsafe {
-            let bits = _mm_loadu_si128(p.as_ptr().add(offset).cast());
+        halves!(|i| {
+            let bits = _mm_loadu_si128(p.as_ptr().add(8 * i).cast());
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits)))
-        };
-        Self([widen(0), widen(8)])
+        })
     }
 
     #[inline(always)]
     fn from_f16(p: &[u16; LANES]) -> Self {
-        // SAFETY: see the head of the file.
-        let widen = |offset: usize| unsafe {
-            _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().add(offset).cast()))
-        };
-        Self([widen(0), widen(8)])
+        halves!(|i| _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().add(8 * i).cast())))
     }
 
     #[inline(always)]
     fn from_i8(p: &[i8; LANES]) -> Self {
-        // SAFETY: see the head of the file.
-        let widen = |offset: usize| unsafe {
-            let bytes = _mm_loadl_epi64(p.as_ptr().add(offset).cast());
+        halves!(|i| {
+            let bytes = _mm_loadl_epi64(p.as_ptr().add(8 * i).cast());
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))
-        };
-        Self([widen(0), widen(8)])
+        })
     }
 
     #[inline(always)]
     fn from_nibbles(p: &[u8; LANES], zero: f32, scale: f32, min: f32) -> [Self; 2] {
         let (zero, scale, min) = (Self::splat(zero), Self::splat(scale), Self::splat(min));
-        // SAFETY: see the head of the file.
-        let (low, high) = unsafe {
-            let widen = |offset: usize| {
-                _mm256_cvtepu8_epi32(_mm_loadl_epi64(p.as_ptr().add(offset).cast()))
-            };
-            let (first, second) = (widen(0), widen(8));
-            let low = |q| _mm256_cvtepi32_ps(_mm256_and_si256(q, _mm256_set1_epi32(15)));
-            let high = |q| _mm256_cvtepi32_ps(_mm256_srli_epi32::<4>(q));
-            (
-                Self([low(first), low(second)]),
-                Self([high(first), high(second)]),
-            )
-        };
-        [low, high].map(|q| q.sub(zero).mul(scale).add(min))
+        let low = halves!(|i| {
+            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(p.as_ptr().add(8 * i).cast()));
+            _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)))
+        });
+        let high = halves!(|i| {
+            let bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(p.as_ptr().add(8 * i).cast()));
+            _mm256_cvtepi32_ps(_mm256_srli_epi32::<4>(bytes))
+        });
+        [
+            low.sub(zero).mul(scale).add(min),
+            high.sub(zero).mul(scale).add(min),
+        ]
     }
 
     #[inline(always)]
     fn pow2(self) -> Self {
-        // SAFETY: see the head of the file.
-        self.map(|n| unsafe {
-            let bits = _mm256_castps_si256(_mm256_add_ps(n, _mm256_set1_ps(ROUND_MAGIC)));
+        halves!(|i| {
+            let bits = _mm256_castps_si256(_mm256_add_ps(self.0[i], _mm256_set1_ps(ROUND_MAGIC)));
             let one = _mm256_set1_epi32(0x3f80_0000);
             _mm256_castsi256_ps(_mm256_add_epi32(_mm256_slli_epi32::<23>(bits), one))
         })
@@ -156,24 +141,16 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn split(self) -> (Self, Self) {
-        // SAFETY: see the head of the file.
-        let exponent = self.0.map(|x| unsafe {
-            let bits = _mm256_castps_si256(x);
-            _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(SQRT_HALF_BITS)))
+        let exponent = halves!(|i| {
+            let bits = _mm256_castps_si256(self.0[i]);
+            let base = _mm256_set1_epi32(SQRT_HALF_BITS);
+            _mm256_cvtepi32_ps(_mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, base)))
         });
-        // SAFETY: see the head of the file.
-        let mantissa = |half: usize| unsafe {
-            let bits = _mm256_castps_si256(self.0[half]);
-            _mm256_castsi256_ps(_mm256_sub_epi32(
-                bits,
-                _mm256_slli_epi32::<23>(exponent[half]),
-            ))
-        };
-        // SAFETY: see the head of the file.
-        (
-            Self([mantissa(0), mantissa(1)]),
-            Self(exponent.map(|e| unsafe { _mm256_cvtepi32_ps(e) })),
-        )
+        let mantissa = halves!(|i| {
+            let shift = _mm256_slli_epi32::<23>(_mm256_cvtps_epi32(exponent.0[i]));
+            _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(self.0[i]), shift))
+        });
+        (mantissa, exponent)
     }
 
     #[inline(always)]
@@ -290,7 +267,10 @@ impl Lanes for Avx512 {
         unsafe {
             let low = _mm512_cvtepu8_epi32(_mm_loadu_si128(p.as_ptr().cast()));
             let high = _mm512_srli_epi32::<4>(low);
-            [low, high].map(|index| Self(_mm512_permutexvar_ps(index, table)))
+            [
+                Self(_mm512_permutexvar_ps(low, table)),
+                Self(_mm512_permutexvar_ps(high, table)),
+            ]
         }
     }
 
@@ -354,15 +334,15 @@ impl Lanes for Avx512 {
     fn sum16(a: [[Self; 4]; 4]) -> [[f32; 4]; 4] {
         // SAFETY: see the head of the file.
         unsafe {
-            // Column j of the result sits in the lanes of the vectors [a[0][j], …, a[3][j]].
-            let column = |j: usize| fours([a[0][j], a[1][j], a[2][j], a[3][j]]);
-            let twos = |x: __m512, y: __m512| {
-                _mm512_add_ps(
-                    _mm512_shuffle_ps::<0x44>(x, y),
-                    _mm512_shuffle_ps::<0xee>(x, y),
-                )
-            };
-            let (x, y) = (twos(column(0), column(1)), twos(column(2), column(3)));
+            // Four partial sums of each of a[0][j], …, a[3][j], for two j at a time.
+            let x = twos(
+                fours([a[0][0], a[1][0], a[2][0], a[3][0]]),
+                fours([a[0][1], a[1][1], a[2][1], a[3][1]]),
+            );
+            let y = twos(
+                fours([a[0][2], a[1][2], a[2][2], a[3][2]]),
+                fours([a[0][3], a[1][3], a[2][3], a[3][3]]),
+            );
             let ones = _mm512_add_ps(
                 _mm512_shuffle_ps::<0x88>(x, y),
                 _mm512_shuffle_ps::<0xdd>(x, y),
@@ -380,15 +360,33 @@ impl Lanes for Avx512 {
 /// AVX-512F must be there.
 #[inline(always)]
 unsafe fn fours(a: [Avx512; 4]) -> __m512 {
-    let eights = |x: __m512, y: __m512| {
-        _mm512_add_ps(
-            _mm512_shuffle_f32x4::<0x44>(x, y),
-            _mm512_shuffle_f32x4::<0xee>(x, y),
-        )
-    };
     let (x, y) = (eights(a[0].0, a[1].0), eights(a[2].0, a[3].0));
     _mm512_add_ps(
         _mm512_shuffle_f32x4::<0x88>(x, y),
         _mm512_shuffle_f32x4::<0xdd>(x, y),
+    )
+}
+
+/// The first level of the tree for two vectors.
+///
+/// # Safety
+/// AVX-512F must be there.
+#[inline(always)]
+unsafe fn eights(x: __m512, y: __m512) -> __m512 {
+    _mm512_add_ps(
+        _mm512_shuffle_f32x4::<0x44>(x, y),
+        _mm512_shuffle_f32x4::<0xee>(x, y),
+    )
+}
+
+/// The third level of the tree for two results of `fours`.
+///
+/// # Safety
+/// AVX-512F must be there.
+#[inline(always)]
+unsafe fn twos(x: __m512, y: __m512) -> __m512 {
+    _mm512_add_ps(
+        _mm512_shuffle_ps::<0x44>(x, y),
+        _mm512_shuffle_ps::<0xee>(x, y),
     )
 }
