@@ -2,12 +2,14 @@
 use pyo3::prelude::*;
 
 mod cpu;
+mod engine;
 mod sampler;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cpu::register(m)?;
+    engine::register(m)?;
     sampler::register(m)?;
     Ok(())
 }

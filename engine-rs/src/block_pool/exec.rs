@@ -1,7 +1,11 @@
 //! The pool's operations, each constant time.
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::proof::*;
-use super::{BlockPool, Holder, PoolView};
+#[cfg(verus_only)]
+use super::PoolView;
+use super::{BlockPool, Holder};
 use vstd::prelude::*;
 
 verus! {
@@ -34,7 +38,7 @@ impl BlockPool {
         {
             next.set(b as usize, b + 1);
             prev.set(b as usize + 1, b);
-            b = b + 1;
+            b += 1;
         }
         next.set(n as usize, 0);
         let ghost order = Seq::new(n as nat, |b: int| b as u32);
@@ -81,9 +85,9 @@ impl BlockPool {
         self.refs.set(b as usize, 1);
         let reusable = self.plain == 0;
         if !reusable {
-            self.plain = self.plain - 1;
+            self.plain -= 1;
         }
-        self.free = self.free - 1;
+        self.free -= 1;
         self.state = Ghost(v.alloc(h));
         proof {
             lemma_alloc(v, h);
@@ -115,7 +119,7 @@ impl BlockPool {
                 v.holders[b as int].lemma_len0_is_empty();
             }
             self.unlink(b, Ghost(v.order.index_of(b)));
-            self.free = self.free - 1;
+            self.free -= 1;
         }
         self.refs.set(b as usize, count + 1);
         self.state = Ghost(v.acquire(b, h));
@@ -145,7 +149,7 @@ impl BlockPool {
                 v.holders[b as int].remove(h).lemma_len0_is_empty();
                 lemma_room(v.order, n, b);
             }
-            self.free = self.free + 1;
+            self.free += 1;
             if reusable {
                 proof {
                     assert(self.prev@[ring(v.order, n, v.order.len() as int) as int] == ring(
@@ -164,7 +168,7 @@ impl BlockPool {
                 }
                 let first = self.next[head as usize];
                 self.link(b, head, first, Ghost(0));
-                self.plain = self.plain + 1;
+                self.plain += 1;
             }
         }
         self.state = Ghost(v.release(b, h, reusable));
@@ -180,6 +184,16 @@ impl BlockPool {
     {
         self.plain = self.free;
         self.state = Ghost(self.state@.forget());
+    }
+
+    /// Number of blocks.
+    pub fn total(&self) -> (n: u32)
+        requires
+            self.inv(),
+        ensures
+            n == self.view().holders.len(),
+    {
+        self.refs.len() as u32
     }
 
     /// Blocks in the queue.

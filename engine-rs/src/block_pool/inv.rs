@@ -1,5 +1,7 @@
 //! How the arrays represent the abstract pool.
-use super::{BlockPool, PoolView};
+#[cfg(verus_only)]
+use super::PoolView;
+use super::BlockPool;
 use vstd::prelude::*;
 
 verus! {

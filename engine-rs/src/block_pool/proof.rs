@@ -1,5 +1,7 @@
 //! Why unlinking and linking keep the ring, and why the abstract steps keep `PoolView::ok`.
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::{Holder, PoolView};
 use vstd::prelude::*;
 

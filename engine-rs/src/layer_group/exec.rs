@@ -52,10 +52,9 @@ impl LayerGroup {
         proof {
             lemma_factors(num_blocks as int, block_size as int);
         }
-        let n = num_blocks as usize;
         let size = block_size as usize;
         let ghost slots = Seq::new(size as nat, |o: int| None::<Seq<u32>>);
-        let content = Ghost(Seq::new(n as nat, |b: int| slots));
+        let content = Ghost(Seq::new(num_blocks as nat, |b: int| slots));
         let g = LayerGroup {
             pool: BlockPool::new(num_blocks),
             tree: PrefixTree::new(num_blocks, size, mask),
@@ -118,7 +117,7 @@ impl LayerGroup {
             proof {
                 lemma_block_end(k as int, k + 1, size as int);
             }
-            match self.tree.find(parent, salt, tokens, start) {
+            match self.tree.find(parent, salt, tokens.as_slice(), start) {
                 None => {
                     assert(!self.tree.view().has(
                         parent,
@@ -129,8 +128,8 @@ impl LayerGroup {
                 },
                 Some(b) => {
                     parent = self.tree.id(b);
-                    k = k + 1;
-                    start = start + size;
+                    k += 1;
+                    start += size;
                 },
             }
         }
@@ -169,7 +168,7 @@ impl LayerGroup {
         {
             let anchor = if self.tables.len(s) > 0 { NO_ANCHOR } else { 0 };
             self.anchor.set(s, anchor);
-            s = s + 1;
+            s += 1;
         }
         proof {
             lemma_reset(st);
@@ -220,6 +219,16 @@ impl LayerGroup {
             n == self.num_cached(),
     {
         self.pool.reusable()
+    }
+
+    /// Blocks of the pool.
+    pub fn count_blocks(&self) -> (n: u32)
+        requires
+            self.inv(),
+        ensures
+            n == self.num_blocks(),
+    {
+        self.pool.total()
     }
 
     /// Table entries appended since the last call, in order: `(seats, indices, blocks)`.

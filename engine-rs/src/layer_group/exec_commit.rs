@@ -9,11 +9,9 @@ use super::proof_commit::*;
 use super::proof_steps::*;
 #[cfg(verus_only)]
 use super::spec::*;
-use super::{BlockTables, LayerGroup, NO_ANCHOR};
-use crate::block_pool::BlockPool;
+use super::LayerGroup;
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;
-use crate::prefix_tree::PrefixTree;
 use vstd::prelude::*;
 
 verus! {
@@ -21,6 +19,7 @@ verus! {
 impl LayerGroup {
     /// Ghost only: a plan that writes positions `from..to` of `seat` is about to run, so that
     /// what they hold is unknown.
+    #[allow(unused_variables)] // the specification reads them
     pub fn dirty(&mut self, seat: usize, from: usize, to: usize)
         requires
             old(self).inv(),
@@ -63,6 +62,7 @@ impl LayerGroup {
 
     /// Positions `from..to` of `seat` now hold the KV of `tokens[from..to]`: seals the blocks that
     /// this fills, and registers them under `salt`.
+    #[allow(unused_variables)] // the specification reads `from`
     pub fn commit(&mut self, seat: usize, salt: u64, tokens: &Vec<u32>, from: usize, to: usize)
         requires
             old(self).inv(),
@@ -156,7 +156,7 @@ impl LayerGroup {
                 ;
             }
             self.seal_next(seat, salt, tokens, start);
-            start = start + size;
+            start += size;
             proof {
                 lemma_registered(written, before, self.state(), s, first as int, k, salt, tokens@);
                 assert(self.state().sealed =~= written.sealed.update(s, self.state().sealed[s]));

@@ -11,11 +11,9 @@ use crate::prefix_tree::proof::*;
 use super::proof_steps::*;
 #[cfg(verus_only)]
 use super::spec::*;
-use super::{BlockTables, LayerGroup, NO_ANCHOR};
-use crate::block_pool::BlockPool;
+use super::{LayerGroup, NO_ANCHOR};
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;
-use crate::prefix_tree::PrefixTree;
 use vstd::prelude::*;
 
 verus! {
@@ -112,7 +110,7 @@ impl LayerGroup {
             proof {
                 lemma_next_block(tokens@, size as int, k as int);
             }
-            match self.tree.find(parent, salt, tokens, start) {
+            match self.tree.find(parent, salt, tokens.as_slice(), start) {
                 None => {
                     found = false;
                 },
@@ -135,8 +133,8 @@ impl LayerGroup {
                             k + 1,
                         ));
                     }
-                    k = k + 1;
-                    start = start + size;
+                    k += 1;
+                    start += size;
                 },
             }
         }
@@ -232,7 +230,7 @@ impl LayerGroup {
                 assert(self.updates() =~= was.updates() + appended(s, self.state().rows[s], 0, i + 1));
                 assert(self.state().rows[s] =~= st.rows[from as int].take(i + 1));
             }
-            i = i + 1;
+            i += 1;
         }
         proof {
             lemma_others(st, self.state(), s);
@@ -321,7 +319,7 @@ impl LayerGroup {
                 assert(self.updates() =~= was.updates() + appended(s, self.state().rows[s], m, i + 1));
                 assert(self.state().rows[s].take(m) =~= st.rows[s]);
             }
-            i = i + 1;
+            i += 1;
         }
         proof {
             lemma_others(st, self.state(), s);
@@ -365,7 +363,7 @@ impl LayerGroup {
             decreases len,
         {
             self.pop(seat);
-            len = len - 1;
+            len -= 1;
         }
         proof {
             lemma_others(st, self.state(), s);

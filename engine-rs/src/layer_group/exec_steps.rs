@@ -165,7 +165,7 @@ impl LayerGroup {
             self.anchor.set(seat, NO_ANCHOR);
             return;
         }
-        match self.tree.find(parent, salt, tokens, start) {
+        match self.tree.find(parent, salt, tokens.as_slice(), start) {
             Some(twin) => {
                 let id = self.tree.id(twin);
                 proof {
@@ -181,7 +181,7 @@ impl LayerGroup {
                 proof {
                     lemma_seal(st, s, NO_ANCHOR);
                 }
-                match self.tree.register(b, parent, salt, tokens, start) {
+                match self.tree.register(b, parent, salt, tokens.as_slice(), start) {
                     Some(id) => {
                         proof {
                             let st2 = st.seal(s, NO_ANCHOR);

@@ -1,6 +1,10 @@
 //! The group's abstract state and its invariant.
-use super::{LayerGroup, SeatView, NO_ANCHOR};
-use crate::block_pool::{Holder, PoolView};
+use super::LayerGroup;
+#[cfg(verus_only)]
+use super::{SeatView, NO_ANCHOR};
+#[cfg(verus_only)]
+use crate::block_pool::Holder;
+use crate::block_pool::PoolView;
 use crate::prefix_tree::TreeView;
 use vstd::prelude::*;
 

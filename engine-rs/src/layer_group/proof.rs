@@ -1,9 +1,13 @@
 //! What the operations' loops rest on.
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::spec::*;
+#[cfg(verus_only)]
 use super::{LayerGroup, NO_ANCHOR};
 #[cfg(verus_only)]
 use crate::block_pool::proof::*;
+#[cfg(verus_only)]
 use crate::block_pool::{Holder, PoolView};
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;

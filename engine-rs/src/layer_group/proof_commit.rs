@@ -1,8 +1,13 @@
 //! What positions hold as they are written, and the anchor's way through the prefix tree.
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::proof::*;
+#[cfg(verus_only)]
 use super::proof_steps::*;
+#[cfg(verus_only)]
 use super::spec::*;
+#[cfg(verus_only)]
 use super::NO_ANCHOR;
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;

@@ -1,10 +1,16 @@
 //! What a caller may conclude from a group's invariant: bounds, private slots, counts.
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::proof::*;
+#[cfg(verus_only)]
 use super::spec::*;
 use super::LayerGroup;
+#[cfg(verus_only)]
 use crate::block_pool::proof::*;
+#[cfg(verus_only)]
 use crate::block_pool::Holder;
+#[cfg(verus_only)]
 use crate::prefix_tree::proof::*;
 use vstd::prelude::*;
 

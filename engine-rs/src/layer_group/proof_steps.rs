@@ -1,6 +1,9 @@
 //! Every abstract step keeps the invariant.
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::NO_ANCHOR;
+#[cfg(verus_only)]
 use crate::block_pool::Holder;
 #[cfg(verus_only)]
 use crate::block_pool::proof::*;

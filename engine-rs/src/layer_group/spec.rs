@@ -1,5 +1,7 @@
 //! What a caller of a layer group can see and rely on.
-use super::{LayerGroup, NO_ANCHOR};
+use super::LayerGroup;
+#[cfg(verus_only)]
+use super::NO_ANCHOR;
 #[cfg(verus_only)]
 use super::inv::*;
 use vstd::prelude::*;

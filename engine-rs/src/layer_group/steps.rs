@@ -1,6 +1,8 @@
 //! The abstract steps that every operation of a group is made of.
 use super::inv::*;
+#[cfg(verus_only)]
 use super::NO_ANCHOR;
+#[cfg(verus_only)]
 use crate::block_pool::Holder;
 use vstd::prelude::*;
 

@@ -1,4 +1,5 @@
 //! Block tables in one flat array, and the log of what was appended to them.
+#[cfg(verus_only)]
 use super::spec::*;
 use vstd::prelude::*;
 

@@ -4,7 +4,9 @@ use super::hash::*;
 use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
-use super::{Node, PrefixTree, TreeView, NONE};
+#[cfg(verus_only)]
+use super::{Node, TreeView};
+use super::{PrefixTree, NONE};
 use vstd::prelude::*;
 
 verus! {
@@ -64,7 +66,7 @@ impl PrefixTree {
     }
 
     /// The block registered under `parent` and `salt` with the tokens from `start`.
-    pub fn find(&self, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize) -> (r: Option<u32>)
+    pub fn find(&self, parent: u64, salt: u64, tokens: &[u32], start: usize) -> (r: Option<u32>)
         requires
             self.inv(),
             start + self.block_size() <= tokens@.len(),
@@ -130,7 +132,7 @@ impl PrefixTree {
     }
 
     /// Block `b` is the node with this key.
-    fn matches(&self, b: u32, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize) -> (r: bool)
+    fn matches(&self, b: u32, parent: u64, salt: u64, tokens: &[u32], start: usize) -> (r: bool)
         requires
             self.inv(),
             b < self.view().nodes.len(),
@@ -174,7 +176,7 @@ impl PrefixTree {
                 }
                 return false;
             }
-            o = o + 1;
+            o += 1;
         }
         proof {
             assert(self.stored(b as int) =~= toks);
@@ -184,7 +186,7 @@ impl PrefixTree {
 
     /// Makes block `b` a node with the tokens from `start`, and returns its id; `None`, and nothing
     /// changed, when all ids have been given.
-    pub fn register(&mut self, b: u32, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize) -> (r:
+    pub fn register(&mut self, b: u32, parent: u64, salt: u64, tokens: &[u32], start: usize) -> (r:
         Option<u64>)
         requires
             old(self).inv(),
@@ -245,7 +247,7 @@ impl PrefixTree {
     }
 
     /// Stores the tokens from `start` as block `b`'s.
-    fn copy_tokens(&mut self, b: u32, tokens: &Vec<u32>, start: usize)
+    fn copy_tokens(&mut self, b: u32, tokens: &[u32], start: usize)
         requires
             old(self).inv(),
             b < old(self).view().nodes.len(),
@@ -286,7 +288,7 @@ impl PrefixTree {
             decreases size - o,
         {
             self.tokens.set(base + o, tokens[start + o]);
-            o = o + 1;
+            o += 1;
         }
         proof {
             assert(self.stored(b as int) =~= tokens@.subrange(start as int, start + size));

@@ -1,5 +1,6 @@
 //! The hash that picks a bucket. It decides speed alone: equality decides what is found.
 use vstd::prelude::*;
+#[cfg(verus_only)]
 use vstd::wrapping::u64_specs;
 
 verus! {
@@ -37,7 +38,7 @@ pub open spec fn bucket_of(mask: u64, parent: u64, salt: u64, toks: Seq<u32>) ->
 }
 
 /// [`bucket_of`] of `tokens[start..start + size]`.
-pub fn bucket(mask: u64, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize, size: usize) -> (r:
+pub fn bucket(mask: u64, parent: u64, salt: u64, tokens: &[u32], start: usize, size: usize) -> (r:
     u64)
     requires
         start + size <= tokens@.len(),
@@ -65,7 +66,7 @@ pub fn bucket(mask: u64, parent: u64, salt: u64, tokens: &Vec<u32>, start: usize
             assert(toks.take(o + 1).last() == tokens@[start + o]);
         }
         h = mix(h, tokens[start + o] as u64);
-        o = o + 1;
+        o += 1;
     }
     proof {
         assert(toks.take(size as int) =~= toks);

@@ -1,6 +1,9 @@
 //! How the arrays represent the abstract tree.
+#[cfg(verus_only)]
 use super::hash::*;
-use super::{Node, PrefixTree, TreeView, NONE};
+use super::PrefixTree;
+#[cfg(verus_only)]
+use super::{Node, TreeView, NONE};
 use vstd::prelude::*;
 
 verus! {

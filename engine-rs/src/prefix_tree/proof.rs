@@ -1,6 +1,9 @@
 //! Why registering and unregistering keep the buckets exact.
+#[cfg(verus_only)]
 use super::hash::*;
+#[cfg(verus_only)]
 use super::inv::*;
+#[cfg(verus_only)]
 use super::{block_of, Node, PrefixTree, TreeView, NONE};
 use vstd::prelude::*;
 

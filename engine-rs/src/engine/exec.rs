@@ -1,0 +1,248 @@
+use crate::scheduler::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// Sizes of what an engine holds at the moment.
+#[derive(Clone, Copy)]
+pub struct Counts {
+    /// Sequences without a seat; those aborted while waiting count until they come to the front.
+    pub waiting: usize,
+    /// Sequences with a seat.
+    pub running: usize,
+    /// Plans scheduled, and neither committed nor cancelled.
+    pub plans: usize,
+    /// Preemptions so far.
+    pub preemptions: u64,
+    /// Blocks reused so far, counted in one group.
+    pub hits: u64,
+}
+
+/// Blocks of one group of layers.
+#[derive(Clone, Copy)]
+pub struct BlockCounts {
+    /// Held by no sequence and not cached.
+    pub free: u32,
+    /// Held by no sequence, but found by a prefix that is equal.
+    pub cached: u32,
+    /// Held by some sequence.
+    pub referenced: u32,
+}
+
+/// The engine. Methods take and return it by value: a caller that loses it to a panic holds nothing half-changed.
+pub struct Engine {
+    s: Scheduler,
+}
+
+impl Engine {
+    /// Between calls the scheduler is whole and no plan is half made.
+    #[verifier::type_invariant]
+    pub closed spec fn wf(self) -> bool {
+        self.s.inv() && self.s.draft == 0
+    }
+
+    /// All that the engine knows.
+    pub closed spec fn state(self) -> Scheduler {
+        self.s
+    }
+
+    /// `num_blocks`: blocks of each group of layers, of `block_size` tokens each.
+    pub fn new(
+        num_blocks: Vec<u32>,
+        block_size: u32,
+        max_seqs: u32,
+        max_batched_tokens: u32,
+        max_model_len: u32,
+        vocab_size: u32,
+        prefix_cache: bool,
+    ) -> (r: Result<Engine, ConfigError>)
+        ensures
+            r matches Ok(e) ==> e.state().plans@.len() == 0 && e.state().waiting@.len() == 0,
+    {
+        match Scheduler::new(
+            num_blocks,
+            block_size,
+            max_seqs,
+            max_batched_tokens,
+            max_model_len,
+            vocab_size,
+            prefix_cache,
+        ) {
+            Ok(s) => Ok(Engine { s }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A new sequence, last in line. Logits are wanted of the prompt positions from `logits_from` on, and of every
+    /// output. Cached blocks are shared under the same `salt` only.
+    pub fn add(self, prompt: Vec<u32>, max_tokens: u32, stop: Vec<u32>, logits_from: u32, salt: u64) -> (out: (
+        Engine,
+        Result<u64, EngineError>,
+    ))
+        ensures
+            out.1 is Err ==> out.0.state() == self.state(),
+            out.1 is Ok ==> self.state().admissible(prompt@, max_tokens, logits_from),
+            out.1 matches Ok(id) ==> out.0.state().added(
+                &self.state(),
+                id,
+                prompt@,
+                max_tokens,
+                stop@,
+                logits_from,
+                salt,
+                None,
+            ),
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let r = s.add(prompt, max_tokens, stop, logits_from, salt, None);
+        (Engine { s }, r)
+    }
+
+    /// Another sample of the prompt of sequence `id`, under the same limits and salt.
+    pub fn fork(self, id: u64) -> (out: (Engine, Result<u64, EngineError>))
+        ensures
+            out.1 is Err ==> out.0.state() == self.state(),
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let r = s.fork(id);
+        (Engine { s }, r)
+    }
+
+    /// The next plan; `None` when nothing can be computed now.
+    pub fn schedule(self) -> (out: (Engine, Option<Plan>))
+        ensures
+            out.1 matches Some(p) ==> {
+                &&& out.0.state().plan_wf(p)
+                &&& out.0.state().plans@ == self.state().plans@.push(
+                    PlanRecord { id: p.id, entries: p.seats@.len() as usize },
+                )
+            },
+            out.1 is None ==> out.0.state().plans@ == self.state().plans@,
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let plan = s.schedule();
+        (Engine { s }, plan)
+    }
+
+    /// Plan `id`, the oldest in flight, was executed; `tokens` were sampled, one for each of its `sample_seqs`.
+    pub fn commit(self, id: u64, tokens: Vec<u32>) -> (out: (Engine, Result<Vec<Outcome>, EngineError>))
+        ensures
+            out.1 is Err ==> out.0.state() == self.state(),
+            out.1 matches Ok(outcomes) ==> {
+                &&& outcomes@.len() == tokens@.len()
+                &&& self.state().plans@.len() > 0 && self.state().plans@[0].id == id
+                &&& out.0.state().plans@ == self.state().plans@.drop_first()
+                &&& out.0.state().settled()
+            },
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let r = s.commit(id, &tokens);
+        (Engine { s }, r)
+    }
+
+    /// Plan `id`, the newest in flight, was not executed, and is not going to be.
+    pub fn cancel(self, id: u64) -> (out: (Engine, Result<(), EngineError>))
+        ensures
+            out.1 is Err ==> out.0.state() == self.state(),
+            out.1 is Ok ==> {
+                &&& self.state().plans@.len() > 0 && self.state().plans@.last().id == id
+                &&& out.0.state().plans@ == self.state().plans@.drop_last()
+                &&& out.0.state().settled()
+            },
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let r = s.cancel(id);
+        (Engine { s }, r)
+    }
+
+    /// Ends sequence `id`; `false` when it is over already, or never was.
+    pub fn abort(self, id: u64) -> (out: (Engine, bool))
+        ensures
+            !out.1 ==> out.0.state() == self.state(),
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let done = s.abort(id);
+        (Engine { s }, done)
+    }
+
+    /// Forgets what is cached.
+    pub fn reset_cache(self) -> (out: Engine)
+        ensures
+            out.state() == (Scheduler { groups: out.state().groups, ..self.state() }),
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        s.reset_cache();
+        Engine { s }
+    }
+
+    pub fn counts(&self) -> (c: Counts)
+        ensures
+            c.waiting == self.state().waiting@.len(),
+            c.running == self.state().running@.len(),
+            c.plans == self.state().plans@.len(),
+    {
+        Counts {
+            waiting: self.s.waiting.len(),
+            running: self.s.running.len(),
+            plans: self.s.plans.len(),
+            preemptions: self.s.preemptions,
+            hits: self.s.hits,
+        }
+    }
+
+    /// Groups of layers.
+    pub fn groups(&self) -> (n: usize)
+        ensures
+            n == self.state().groups@.len(),
+    {
+        self.s.groups.len()
+    }
+
+    /// Blocks of group `g`; `None` when there is no such group.
+    pub fn block_counts(&self, g: usize) -> (c: Option<BlockCounts>)
+        ensures
+            c is Some <==> g < self.state().groups@.len(),
+            c matches Some(c) ==> {
+                &&& c.free + c.cached == self.state().groups@[g as int].num_free()
+                &&& c.free + c.cached + c.referenced == self.state().groups@[g as int].num_blocks()
+            },
+    {
+        proof {
+            use_type_invariant(self);
+        }
+        if g >= self.s.groups.len() {
+            return None;
+        }
+        proof {
+            assert(group_ok(self.s.config, self.s.groups@[g as int]));
+            self.s.groups@[g as int].lemma_bounds(0);
+        }
+        let group = &self.s.groups[g];
+        let cached = group.count_cached();
+        let unused = group.count_free();
+        Some(BlockCounts { free: unused - cached, cached, referenced: group.count_blocks() - unused })
+    }
+}
+
+} // verus!

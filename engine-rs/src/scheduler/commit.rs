@@ -1,0 +1,398 @@
+//! A plan is over: what it computed counts, or it never was.
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// What became of a sequence whose row was sampled.
+#[derive(Clone, Copy, PartialEq, Eq, Structural)]
+pub enum Outcome {
+    /// It goes on.
+    Running,
+    /// The token was one of its stop tokens.
+    Stop,
+    /// It has all the tokens it may have.
+    Length,
+    /// It was aborted or had finished before: the token was not used.
+    Dropped,
+}
+
+/// Counts the positions `from..to` as computed in every group.
+fn commit_all(
+    c: &Config,
+    groups: &mut Vec<LayerGroup>,
+    seat: u32,
+    salt: u64,
+    tokens: &Vec<u32>,
+    from: u32,
+    to: u32,
+)
+    requires
+        c.wf(),
+        seat < c.max_seqs,
+        from <= to <= tokens@.len(),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> committed(
+            (#[trigger] old(groups)@[g]).seat(seat as int),
+            tokens@,
+            from as int,
+            to as int,
+            c.block_size,
+        ),
+    ensures
+        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        forall|g: int| 0 <= g < final(groups)@.len() ==> committed(
+            (#[trigger] final(groups)@[g]).seat(seat as int),
+            tokens@,
+            to as int,
+            to as int,
+            c.block_size,
+        ),
+        forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
+            == old(groups)@[g].seat(seat as int).table,
+{
+    let ghost before = groups@;
+    let mut g: usize = 0;
+    while g < groups.len()
+        invariant
+            g <= groups@.len(),
+            c.wf(),
+            seat < c.max_seqs,
+            from <= to <= tokens@.len(),
+            groups_frame(*c, before, groups@, seat as int),
+            forall|h: int| 0 <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table
+                == before[h].seat(seat as int).table,
+            forall|h: int| g <= h < groups@.len() ==> committed(
+                (#[trigger] groups@[h]).seat(seat as int),
+                tokens@,
+                from as int,
+                to as int,
+                c.block_size,
+            ),
+            forall|h: int| 0 <= h < g ==> committed(
+                (#[trigger] groups@[h]).seat(seat as int),
+                tokens@,
+                to as int,
+                to as int,
+                c.block_size,
+            ),
+        decreases groups@.len() - g,
+    {
+        let ghost prev = groups@;
+        proof {
+            assert(group_ok(*c, groups@[g as int]));
+            groups@[g as int].lemma_bounds(seat as int);
+        }
+        groups[g].commit(seat as usize, salt, tokens, from as usize, to as usize);
+        proof {
+            assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
+                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
+                == before[h].seat(s) by {
+                assert(prev[h].seat(s) == before[h].seat(s));
+            }
+        }
+        g += 1;
+    }
+}
+
+/// The seat holds `n` positions of `toks`, and its table covers `to`.
+pub open spec fn committed(v: SeatView, toks: Seq<u32>, n: int, to: int, block_size: u32) -> bool {
+    &&& to <= v.table.len() * block_size
+    &&& v.sealed == n as nat / block_size as nat
+    &&& holds(v, toks, n)
+}
+
+fn contains(list: &Vec<u32>, x: u32) -> (found: bool)
+    ensures
+        found == list@.contains(x),
+{
+    let mut k: usize = 0;
+    while k < list.len()
+        invariant
+            k <= list@.len(),
+            forall|m: int| 0 <= m < k ==> list@[m] != x,
+        decreases list@.len() - k,
+    {
+        if list[k] == x {
+            return true;
+        }
+        k += 1;
+    }
+    false
+}
+
+impl Scheduler {
+    /// The first entry in the queue is over. `token` is its sequence's next one, if its last row was sampled.
+    pub fn commit_entry(&mut self, open: Ghost<nat>, token: u32) -> (outcome: Outcome)
+        requires
+            old(self).inv_with(open@),
+            open@ > 0,
+            old(self).draft == 0,
+            token < old(self).config.vocab_size,
+        ensures
+            final(self).inv_with((open@ - 1) as nat),
+            final(self).only_seq(old(self), old(self).queue@[0].seq as int),
+            final(self).queue@ == old(self).queue@.drop_first(),
+            final(self).plans == old(self).plans,
+            final(self).draft == 0,
+            final(self).next_plan == old(self).next_plan,
+            ({
+                let e = old(self).queue@[0];
+                committed_seq(
+                    old(self).seqs@[e.seq as int],
+                    final(self).seqs@[e.seq as int],
+                    e,
+                    token,
+                    outcome,
+                )
+            }),
+    {
+        let ghost before = *self;
+        let e = match self.queue.pop_front() {
+            Some(e) => e,
+            None => {
+                assert(false);
+                return Outcome::Dropped;
+            },
+        };
+        let i = e.seq as usize;
+        proof {
+            assert(before.queue@[0] == e);
+            assert(self.queue@ =~= before.queue@.drop_first());
+            lemma_entries_some(before.queue@, 0);
+            assert(before.seqs@[i as int].live());
+            assert(before.seqs@[i as int].wf(before.config));
+        }
+        let running = match self.seqs[i].phase {
+            Phase::Running => true,
+            _ => false,
+        };
+        if !running {
+            self.seqs[i].in_flight -= 1;
+            proof {
+                lemma_committed(before, *self, i as int, open@);
+            }
+            return Outcome::Dropped;
+        }
+        let ghost s0 = before.seqs@[i as int];
+        proof {
+            let t0 = Track { ok: true, pos: s0.computed as int, len: s0.len() };
+            assert(track_ok(before.queue@, i as int, s0));
+            assert(track(before.queue@, i as int, t0) == track(self.queue@, i as int, advance(t0, e)));
+            lemma_track_ok(self.queue@, i as int, advance(t0, e));
+            assert(e.from == s0.computed && e.from < e.to <= s0.len());
+            assert forall|g: int| 0 <= g < self.groups@.len() implies committed(
+                (#[trigger] self.groups@[g]).seat(e.seat as int),
+                s0.tokens@,
+                e.from as int,
+                e.to as int,
+                self.config.block_size,
+            ) by {
+                assert(seat_ok(before.seqs@[i as int], before.groups@[g].seat(s0.seat as int), before.config.block_size));
+            }
+        }
+        commit_all(&self.config, &mut self.groups, e.seat, self.seqs[i].salt, &self.seqs[i].tokens, e.from, e.to);
+        let seq = &mut self.seqs[i];
+        seq.in_flight -= 1;
+        seq.computed = e.to;
+        if seq.need_from < e.to {
+            seq.need_from = e.to;
+        }
+        let mut outcome = Outcome::Running;
+        if e.sampled {
+            seq.tokens.push(token);
+            seq.pending -= 1;
+            if contains(&seq.stop, token) {
+                outcome = Outcome::Stop;
+            } else if seq.tokens.len() as u32 == seq.max_len {
+                outcome = Outcome::Length;
+            }
+            if outcome != Outcome::Running {
+                seq.phase = Phase::Draining;
+            }
+        }
+        proof {
+            let s = self.seqs@[i as int];
+            assert forall|p: int| 0 <= p < s0.len() implies #[trigger] s.tokens@.take(p + 1) =~= s0.tokens@.take(p + 1) by {}
+            assert forall|g: int| 0 <= g < self.groups@.len() && s.phase is Running implies seat_ok(
+                s,
+                (#[trigger] self.groups@[g]).seat(s.seat as int),
+                self.config.block_size,
+            ) by {
+                let v = self.groups@[g].seat(s.seat as int);
+                assert(committed(v, s0.tokens@, e.to as int, e.to as int, self.config.block_size));
+                assert(seat_ok(s0, before.groups@[g].seat(s0.seat as int), before.config.block_size));
+                assert forall|p: int| 0 <= p < s.computed implies #[trigger] v.kv[p] == Some(s.tokens@.take(p + 1)) by {}
+            }
+            lemma_committed(before, *self, i as int, open@);
+        }
+        outcome
+    }
+}
+
+/// What committing entry `e` with `token` makes of its sequence.
+pub open spec fn committed_seq(a: Sequence, b: Sequence, e: Entry, token: u32, outcome: Outcome) -> bool {
+    if a.phase is Running {
+        let tokens = if e.sampled { a.tokens@.push(token) } else { a.tokens@ };
+        &&& b.tokens@ == tokens
+        &&& e.from == a.computed && b.computed == e.to
+        &&& b.need_from == if a.need_from < e.to { e.to } else { a.need_from }
+        &&& b.seat == a.seat && b.salt == a.salt && b.generation == a.generation && b.max_len == a.max_len
+        &&& b.prompt_len == a.prompt_len && b.stop == a.stop && b.planned == a.planned
+        &&& outcome == if e.sampled && a.stop@.contains(token) {
+            Outcome::Stop
+        } else if e.sampled && tokens.len() == a.max_len {
+            Outcome::Length
+        } else {
+            Outcome::Running
+        }
+        &&& b.phase == if outcome is Running { Phase::Running } else { Phase::Draining }
+    } else {
+        &&& outcome is Dropped
+        &&& b == (Sequence { in_flight: b.in_flight, ..a })
+    }
+}
+
+/// The first entry left the queue; its sequence, number `i`, is as it should be after that.
+proof fn lemma_committed(a: Scheduler, b: Scheduler, i: int, open: nat)
+    requires
+        a.inv_with(open),
+        open > 0,
+        a.draft == 0,
+        a.queue@.len() > 0,
+        a.queue@[0].seq == i,
+        0 <= i < a.seqs@.len(),
+        b.only_seq(&a, i),
+        b.queue@ == a.queue@.drop_first(),
+        b.running == a.running,
+        b.waiting == a.waiting,
+        b.plans == a.plans,
+        b.draft == 0,
+        b.draft_rows == a.draft_rows,
+        b.free_seats == a.free_seats,
+        b.free_entries == a.free_entries,
+        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
+        a.seqs@[i].live() && b.seqs@[i].live(),
+        b.seqs@[i].seat == a.seqs@[i].seat,
+        b.seqs@[i].wf(b.config),
+        b.seqs@[i].in_flight == a.seqs@[i].in_flight - 1,
+        b.seqs@[i].phase is Running ==> track_ok(b.queue@, i, b.seqs@[i]),
+        b.seqs@[i].phase is Running ==> forall|g: int| 0 <= g < b.groups@.len() ==> seat_ok(
+            b.seqs@[i],
+            (#[trigger] b.groups@[g]).seat(b.seqs@[i].seat as int),
+            b.config.block_size,
+        ),
+    ensures
+        b.inv_with((open - 1) as nat),
+{
+    lemma_same_lists(a, b, i);
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].in_flight
+        == entries_of(b.queue@, j) by {
+        if j != i {
+            assert(b.seqs@[j] == a.seqs@[j]);
+        }
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).phase is Running implies track_ok(
+        b.queue@,
+        j,
+        b.seqs@[j],
+    ) by {
+        if j != i {
+            assert(b.seqs@[j] == a.seqs@[j]);
+            assert(track_ok(a.queue@, j, a.seqs@[j]));
+        }
+    }
+    assert forall|m: int| 0 <= m < b.queue@.len() implies {
+        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
+        &&& b.seqs@[b.queue@[m].seq as int].live()
+        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
+    } by {
+        assert(b.queue@[m] == a.queue@[m + 1]);
+        assert(a.seqs@[a.queue@[m + 1].seq as int].live());
+    }
+    assert(span(b.queue@, b.queue@.len() as int) == 0);
+    assert(span(a.queue@, a.queue@.len() as int) == 0);
+}
+
+/// Sequence `i` kept its seat, and stands where it should; the lists are the same.
+pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.groups_ok() && a.seqs_ok() && a.running_ok() && a.waiting_ok() && a.free_entries_ok() && a.seats_ok()
+            && a.tables_ok(),
+        0 <= i < a.seqs@.len(),
+        b.only_seq(&a, i),
+        b.running == a.running,
+        b.waiting == a.waiting,
+        b.free_seats == a.free_seats,
+        b.free_entries == a.free_entries,
+        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
+        a.seqs@[i].live() && b.seqs@[i].live(),
+        b.seqs@[i].seat == a.seqs@[i].seat,
+        b.seqs@[i].wf(b.config),
+        b.seqs@[i].phase is Running ==> forall|g: int| 0 <= g < b.groups@.len() ==> seat_ok(
+            b.seqs@[i],
+            (#[trigger] b.groups@[g]).seat(b.seqs@[i].seat as int),
+            b.config.block_size,
+        ),
+    ensures
+        b.groups_ok() && b.seqs_ok() && b.running_ok() && b.waiting_ok() && b.free_entries_ok() && b.seats_ok()
+            && b.tables_ok(),
+{
+    let seat = a.seqs@[i].seat;
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+        assert(a.seqs@[j].live());
+    }
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        assert(a.waiting@[m] != i);
+    }
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
+        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
+    } by {
+        assert(a.free_entries@[m] != i);
+    }
+    assert(!a.free_seats@.contains(seat));
+    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
+        b.free_seats@[m] as int,
+    ).table.len() == 0 by {
+        assert(a.free_seats@.contains(a.free_seats@[m]));
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+    }
+    assert forall|x: int, y: int| #![trigger b.seqs@[x], b.seqs@[y]]
+        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live() && b.seqs@[y].live()
+        implies b.seqs@[x].seat != b.seqs@[y].seat by {
+        assert(a.seqs@[x].live() && a.seqs@[y].live());
+        assert(a.seqs@[x].seat != a.seqs@[y].seat);
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
+        < b.config.max_seqs && !b.free_seats@.contains(b.seqs@[j].seat) by {
+        assert(a.seqs@[j].live());
+    }
+    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+        b.seqs@[j],
+        b.groups@[g].seat(b.seqs@[j].seat as int),
+        b.config.block_size,
+    ) by {
+        if j != i {
+            assert(b.seqs@[j] == a.seqs@[j]);
+            assert(a.seqs@[j].seat != seat);
+            assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
+            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
+        }
+    }
+}
+
+} // verus!

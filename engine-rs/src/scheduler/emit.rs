@@ -1,0 +1,468 @@
+//! Writing down the plan that the draft entries make.
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+impl Scheduler {
+    /// What holds of a plan while its entries are written down, the first `n` sequences so far.
+    pub open spec fn partial(&self, p: Plan, n: int) -> bool {
+        let first = self.queue@.len() - self.draft;
+        &&& 0 <= n <= self.draft
+        &&& self.arrays_ok(p)
+        &&& self.sequences_ok(p)
+        &&& self.wanted_ok(p)
+        &&& p.seats@.len() == n <= p.rows@.len()
+        &&& p.rows@.len() + span(self.queue@, first + n) == self.draft_rows
+        &&& forall|k: int| 0 <= k < n ==> #[trigger] p.seats@[k] == self.queue@[first + k].seat
+        &&& forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
+            0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (p.rows@[q].seat, p.rows@[q].pos)
+        &&& forall|r: int| 0 <= r < p.rows@.len() ==> exists|k: int|
+            0 <= k < n && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat
+    }
+
+    /// The plan of the draft.
+    pub fn emit(&mut self) -> (p: Plan)
+        requires
+            old(self).inv(),
+        ensures
+            final(self).inv(),
+            *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            final(self).plan_wf(p),
+            p.id == old(self).next_plan,
+            p.seats@.len() == old(self).draft,
+    {
+        let updates = self.take_updates();
+        let rows = self.draft_rows as usize;
+        let mut slots: Vec<Vec<u32>> = Vec::with_capacity(self.groups.len());
+        let mut g: usize = 0;
+        while g < self.groups.len()
+            invariant
+                g <= self.groups@.len(),
+                slots@.len() == g,
+                forall|h: int| 0 <= h < g ==> (#[trigger] slots@[h])@.len() == 0,
+            decreases self.groups@.len() - g,
+        {
+            slots.push(Vec::with_capacity(rows));
+            g += 1;
+        }
+        let mut query_start: Vec<u32> = Vec::with_capacity(self.draft);
+        query_start.push(0);
+        let mut p = Plan {
+            id: self.next_plan,
+            token_ids: Vec::with_capacity(rows),
+            positions: Vec::with_capacity(rows),
+            slots,
+            query_start,
+            seq_lens: Vec::with_capacity(self.draft),
+            seats: Vec::with_capacity(self.draft),
+            seq_ids: Vec::with_capacity(self.draft),
+            logits_rows: Vec::new(),
+            sample_seqs: Vec::with_capacity(self.draft),
+            updates,
+            rows: Ghost(Seq::empty()),
+        };
+        let first = self.queue.len() - self.draft;
+        let mut n: usize = 0;
+        while n < self.draft
+            invariant
+                self.inv(),
+                n <= self.draft,
+                first == self.queue@.len() - self.draft,
+                first + self.draft <= usize::MAX,
+                self.partial(p, n as int),
+                p.id == self.next_plan,
+            decreases self.draft - n,
+        {
+            let e = self.queue[first + n];
+            assert(e == self.queue@[first + n]);
+            assert(self.in_draft(first + n));
+            self.emit_entry(&mut p, e, n);
+            n += 1;
+        }
+        proof {
+            self.lemma_writes(p);
+        }
+        p
+    }
+
+    /// Takes the changed block table entries of every group.
+    fn take_updates(&mut self) -> (updates: Vec<Updates>)
+        requires
+            old(self).inv(),
+        ensures
+            final(self).inv(),
+            *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+    {
+        let ghost before = *self;
+        let mut updates: Vec<Updates> = Vec::with_capacity(self.groups.len());
+        let mut g: usize = 0;
+        while g < self.groups.len()
+            invariant
+                g <= self.groups@.len(),
+                *self == (Scheduler { groups: self.groups, ..before }),
+                groups_frame(before.config, before.groups@, self.groups@, -1),
+            decreases self.groups@.len() - g,
+        {
+            let ghost prev = self.groups@;
+            assert(group_ok(before.config, self.groups@[g as int]));
+            let (seats, indices, blocks) = self.groups[g].take_updates();
+            updates.push(Updates { seats, indices, blocks });
+            proof {
+                assert forall|h: int, s: int| #![trigger self.groups@[h].seat(s)]
+                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s != -1
+                    implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
+                    assert(prev[h].seat(s) == before.groups@[h].seat(s));
+                }
+            }
+            g += 1;
+        }
+        proof {
+            lemma_same_seats(before, *self);
+        }
+        updates
+    }
+
+    /// Writes down the rows of one entry.
+    fn emit_entry(&self, p: &mut Plan, e: Entry, n: usize)
+        requires
+            self.inv(),
+            n < self.draft,
+            self.partial(*old(p), n as int),
+            e == self.queue@[self.queue@.len() - self.draft + n],
+        ensures
+            self.partial(*final(p), n + 1),
+            final(p).id == old(p).id,
+    {
+        let ghost first = self.queue@.len() - self.draft;
+        let ghost p0 = *p;
+        let seq = &self.seqs[e.seq as usize];
+        proof {
+            assert(self.in_draft(first + n));
+            assert(draft_entry_ok(self.queue@[first + n], self.seqs@[e.seq as int]));
+            assert(self.seqs@[e.seq as int].wf(self.config));
+            self.lemma_span_nonneg(first + n + 1);
+            assert forall|r: int| 0 <= r < p.rows@.len() implies (#[trigger] p.rows@[r]).seat != e.seat by {
+                let k = choose|k: int|
+                    0 <= k < n && p.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
+                assert(self.in_draft(first + k));
+                assert(self.queue@[first + k].seq != self.queue@[first + n].seq);
+                let a = self.queue@[first + k].seq as int;
+                assert(self.seqs@[a].live() && self.seqs@[e.seq as int].live());
+                assert(self.seqs@[a].seat != self.seqs@[e.seq as int].seat);
+            }
+        }
+        let mut pos = e.from;
+        while pos < e.to
+            invariant
+                self.inv(),
+                seq == &self.seqs@[e.seq as int],
+                e.seq < self.seqs@.len(),
+                seq.phase is Running,
+                seq.seat == e.seat,
+                seq.computed <= e.from <= pos <= e.to == seq.planned,
+                seq.wf(self.config),
+                p0.rows@.len() + (e.to - e.from) <= u32::MAX,
+                p.rows@.len() == p0.rows@.len() + (pos - e.from),
+                self.arrays_ok(*p),
+                self.extended(p0, *p, e, pos as int),
+                self.logits_ok(*p),
+            decreases e.to - pos,
+        {
+            let ghost before = *p;
+            let ghost row = Row { seq: e.seq, seat: e.seat, pos };
+            let r = p.positions.len() as u32;
+            let token = if (pos as usize) < seq.tokens.len() {
+                seq.tokens[pos as usize]
+            } else {
+                UNKNOWN_TOKEN
+            };
+            p.token_ids.push(token);
+            p.positions.push(pos);
+            if pos >= seq.need_from {
+                p.logits_rows.push(r);
+            }
+            self.emit_slots(&mut p.slots, e.seat, pos, Ghost(before.rows@), Ghost(row));
+            proof {
+                p.rows@ = before.rows@.push(row);
+                assert(self.row_ok(row));
+                assert forall|x: int| 0 <= x < p.rows@.len() && self.wants_logits(#[trigger] p.rows@[x])
+                    implies p.logits_rows@.contains(x as u32) by {
+                    if x < before.rows@.len() {
+                        assert(p.rows@[x] == before.rows@[x]);
+                        let a = before.logits_rows@.index_of(x as u32);
+                        assert(p.logits_rows@[a] == x as u32);
+                    } else {
+                        assert(p.logits_rows@[p.logits_rows@.len() - 1] == r);
+                    }
+                }
+            }
+            pos += 1;
+        }
+        p.query_start.push(p.positions.len() as u32);
+        p.seats.push(e.seat);
+        p.seq_lens.push(e.to);
+        p.seq_ids.push(seq_id(e.seq, seq.generation));
+        if e.sampled {
+            p.sample_seqs.push(n as u32);
+        }
+        proof {
+            self.lemma_entry_done(p0, *p, e, n as int);
+        }
+    }
+
+    /// The rows of `p` are those of `o` and the positions of entry `e` below `pos`; the lists of sequences are
+    /// those of `o`.
+    pub open spec fn extended(&self, o: Plan, p: Plan, e: Entry, pos: int) -> bool {
+        let n = o.rows@.len() as int;
+        &&& p.rows@.len() == n + (pos - e.from)
+        &&& forall|r: int| 0 <= r < n ==> #[trigger] p.rows@[r] == o.rows@[r]
+        &&& forall|r: int| n <= r < p.rows@.len() ==> #[trigger] p.rows@[r] == (Row { seq: e.seq, seat: e.seat,
+            pos: (e.from + (r - n)) as u32 })
+        &&& p.id == o.id
+        &&& p.query_start == o.query_start
+        &&& p.seats == o.seats
+        &&& p.seq_lens == o.seq_lens
+        &&& p.seq_ids == o.seq_ids
+        &&& p.sample_seqs == o.sample_seqs
+    }
+
+    /// The slot of the next row in every group.
+    fn emit_slots(&self, slots: &mut Vec<Vec<u32>>, seat: u32, pos: u32, Ghost(rows): Ghost<Seq<Row>>, Ghost(row): Ghost<Row>)
+        requires
+            self.inv(),
+            self.row_ok(row),
+            row.seat == seat,
+            row.pos == pos,
+            old(slots)@.len() == self.groups@.len(),
+            forall|g: int| 0 <= g < self.groups@.len() ==> self.slots_ok(g, (#[trigger] old(slots)@[g])@, rows),
+        ensures
+            final(slots)@.len() == self.groups@.len(),
+            forall|g: int| 0 <= g < self.groups@.len() ==> self.slots_ok(
+                g,
+                (#[trigger] final(slots)@[g])@,
+                rows.push(row),
+            ),
+    {
+        let size = self.config.block_size;
+        let index = (pos / size) as usize;
+        let offset = pos % size;
+        let mut g: usize = 0;
+        while g < self.groups.len()
+            invariant
+                self.inv(),
+                self.row_ok(row),
+                row.seat == seat,
+                row.pos == pos,
+                size == self.config.block_size,
+                index == pos as int / size as int,
+                offset == pos as int % size as int,
+                g <= self.groups@.len(),
+                slots@.len() == self.groups@.len(),
+                forall|h: int| 0 <= h < g ==> self.slots_ok(h, (#[trigger] slots@[h])@, rows.push(row)),
+                forall|h: int| g <= h < self.groups@.len() ==> self.slots_ok(h, (#[trigger] slots@[h])@, rows),
+            decreases self.groups@.len() - g,
+        {
+            proof {
+                self.lemma_table_covers(g as int, row.seq as int);
+                self.groups@[g as int].lemma_bounds(seat as int);
+                self.groups@[g as int].lemma_slot_in_range(seat as int, pos as int);
+                let v = self.groups@[g as int].seat(seat as int);
+                assert(index < v.table.len()) by (nonlinear_arith)
+                    requires
+                        index == pos as int / size as int,
+                        pos < v.table.len() * size,
+                        size > 0,
+                ;
+                assert(self.row_slot(g as int, row) == v.table[index as int] * size + offset);
+                assert(v.table[index as int] * size >= 0) by (nonlinear_arith);
+            }
+            let block = self.groups[g].table_entry(seat as usize, index);
+            let slot = block * size + offset;
+            let ghost before = slots@;
+            slots[g].push(slot);
+            proof {
+                assert(slots@[g as int]@ == before[g as int]@.push(slot));
+                assert forall|h: int| #![trigger slots@[h]] 0 <= h < slots@.len() && h != g implies slots@[h] == before[h] by {}
+            }
+            g += 1;
+        }
+    }
+
+    proof fn lemma_span_nonneg(&self, a: int)
+        requires
+            self.inv(),
+            self.queue@.len() - self.draft <= a,
+            0 <= a,
+        ensures
+            span(self.queue@, a) >= 0,
+        decreases self.queue@.len() - a,
+    {
+        if a < self.queue@.len() {
+            assert(self.in_draft(a));
+            assert(draft_entry_ok(self.queue@[a], self.seqs@[self.queue@[a].seq as int]));
+            self.lemma_span_nonneg(a + 1);
+        }
+    }
+
+    /// `p` is `o` and the rows and the lists of the next entry, `e`.
+    pub open spec fn one_more(&self, o: Plan, p: Plan, e: Entry, n: int) -> bool {
+        &&& 0 <= n < self.draft
+        &&& self.partial(o, n)
+        &&& e == self.queue@[self.queue@.len() - self.draft + n]
+        &&& e.from < e.to
+        &&& forall|r: int| 0 <= r < o.rows@.len() ==> (#[trigger] o.rows@[r]).seat != e.seat
+        &&& forall|k: int| 0 <= k < n ==> #[trigger] o.seats@[k] != e.seat
+        &&& self.arrays_ok(p)
+        &&& self.extended(
+            o,
+            Plan { query_start: o.query_start, seats: o.seats, seq_lens: o.seq_lens, seq_ids: o.seq_ids,
+                sample_seqs: o.sample_seqs, ..p },
+            e,
+            e.to as int,
+        )
+        &&& p.query_start@ == o.query_start@.push(p.rows@.len() as u32)
+        &&& p.seats@ == o.seats@.push(e.seat)
+        &&& p.seq_lens@ == o.seq_lens@.push(e.to)
+        &&& p.seq_ids@ == o.seq_ids@.push(spec_seq_id(e.seq, self.seqs@[e.seq as int].generation))
+        &&& p.sample_seqs@ == o.sample_seqs@ || p.sample_seqs@ == o.sample_seqs@.push(n as u32)
+    }
+
+    proof fn lemma_sequences_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.one_more(o, p, e, n),
+        ensures
+            self.sequences_ok(p),
+    {
+        let m = o.rows@.len() as int;
+        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.query_start@[k] < p.query_start@[k + 1] by {
+            if k < n {
+                assert(o.query_start@[k] < o.query_start@[k + 1]);
+            }
+        }
+        assert forall|k: int, r: int| #![trigger p.seats@[k], p.rows@[r]]
+            0 <= k < n + 1 && p.query_start@[k] <= r < p.query_start@[k + 1] implies self.belongs(p, k, r) by {
+            if k < n {
+                self.lemma_starts_ascend(o, k + 1, n);
+                assert(o.seats@[k] == p.seats@[k]);
+                assert(p.rows@[r] == o.rows@[r]);
+                assert(self.belongs(o, k, r));
+            }
+        }
+        assert forall|j: int, k: int| #![trigger p.seats@[j], p.seats@[k]]
+            0 <= j < k < n + 1 implies p.seats@[j] != p.seats@[k] by {
+            assert(o.seats@[j] == p.seats@[j]);
+            if k < n {
+                assert(o.seats@[k] == p.seats@[k]);
+            }
+        }
+    }
+
+    proof fn lemma_samples_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.one_more(o, p, e, n),
+            self.logits_ok(p),
+            n <= u32::MAX,
+        ensures
+            self.wanted_ok(p),
+    {
+        assert forall|a: int| 0 <= a < p.sample_seqs@.len() implies (#[trigger] p.sample_seqs@[a]) < p.seats@.len() by {
+            if a < o.sample_seqs@.len() {
+                assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
+            }
+        }
+        assert forall|a: int, b: int| #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
+            0 <= a < b < p.sample_seqs@.len() implies p.sample_seqs@[a] < p.sample_seqs@[b] by {
+            assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
+            if b < o.sample_seqs@.len() {
+                assert(o.sample_seqs@[b] == p.sample_seqs@[b]);
+            }
+        }
+    }
+
+    /// One more sequence is written down.
+    proof fn lemma_entry_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.inv(),
+            self.one_more(o, p, e, n),
+            self.logits_ok(p),
+        ensures
+            self.partial(p, n + 1),
+    {
+        self.lemma_sequences_done(o, p, e, n);
+        self.lemma_samples_done(o, p, e, n);
+        let first = self.queue@.len() - self.draft;
+        let m = o.rows@.len() as int;
+        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.seats@[k] == self.queue@[first + k].seat by {
+            if k < n {
+                assert(o.seats@[k] == p.seats@[k]);
+            }
+        }
+        assert forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
+            0 <= r < q < p.rows@.len() implies (p.rows@[r].seat, p.rows@[r].pos) != (
+            p.rows@[q].seat,
+            p.rows@[q].pos,
+        ) by {
+            if q < m {
+                assert(p.rows@[r] == o.rows@[r] && p.rows@[q] == o.rows@[q]);
+            } else if r < m {
+                assert(p.rows@[r] == o.rows@[r]);
+            }
+        }
+        assert forall|r: int| 0 <= r < p.rows@.len() implies exists|k: int|
+            0 <= k < n + 1 && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat by {
+            if r < m {
+                assert(p.rows@[r] == o.rows@[r]);
+                let k = choose|k: int| 0 <= k < n && o.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
+                assert(p.rows@[r].seat == self.queue@[first + k].seat);
+            } else {
+                assert(p.rows@[r].seat == self.queue@[first + n].seat);
+            }
+        }
+    }
+
+    proof fn lemma_starts_ascend(&self, p: Plan, j: int, k: int)
+        requires
+            self.sequences_ok(p),
+            0 <= j <= k <= p.seats@.len(),
+        ensures
+            p.query_start@[j] <= p.query_start@[k],
+        decreases k - j,
+    {
+        if j < k {
+            self.lemma_starts_ascend(p, j, k - 1);
+            assert(p.query_start@[k - 1] < p.query_start@[k - 1 + 1]);
+        }
+    }
+}
+
+/// No seat looks different.
+pub proof fn lemma_same_seats(a: Scheduler, b: Scheduler)
+    requires
+        a.inv(),
+        b == (Scheduler { groups: b.groups, ..a }),
+        groups_frame(a.config, a.groups@, b.groups@, -1),
+    ensures
+        b.inv(),
+{
+    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+        b.seqs@[j],
+        b.groups@[g].seat(b.seqs@[j].seat as int),
+        b.config.block_size,
+    ) by {
+        assert(a.seqs@[j].live());
+        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
+        assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
+    }
+    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
+        b.free_seats@[m] as int,
+    ).table.len() == 0 by {
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+    }
+}
+
+} // verus!

@@ -1,0 +1,34 @@
+//! The scheduler: which rows the next step computes, and what a committed or cancelled step means.
+mod admit;
+mod cancel;
+mod commit;
+mod create;
+mod emit;
+mod inv;
+mod plan;
+mod plans;
+mod proof;
+mod requests;
+mod retire;
+mod rows;
+mod schedule;
+mod seats;
+mod spec;
+mod tables;
+
+pub use admit::*;
+pub use cancel::*;
+pub use commit::*;
+pub use create::*;
+pub use emit::*;
+pub use inv::*;
+pub use plan::*;
+pub use plans::*;
+pub use proof::*;
+pub use requests::*;
+pub use retire::*;
+pub use rows::*;
+pub use schedule::*;
+pub use seats::*;
+pub use spec::*;
+pub use tables::*;

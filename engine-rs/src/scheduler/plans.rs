@@ -1,0 +1,264 @@
+//! Whole plans: committed oldest first, cancelled newest first.
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// Sampled entries among those from `k` up to `n`.
+pub open spec fn sampled_in(q: Seq<Entry>, k: int, n: int) -> int
+    decreases n - k,
+{
+    if k >= n {
+        0
+    } else {
+        (if q[k].sampled { 1int } else { 0int }) + sampled_in(q, k + 1, n)
+    }
+}
+
+proof fn lemma_sampled_shift(q: Seq<Entry>, k: int, n: int)
+    requires
+        0 <= k,
+        n < q.len(),
+    ensures
+        sampled_in(q.drop_first(), k, n) == sampled_in(q, k + 1, n + 1),
+    decreases n - k,
+{
+    if k < n {
+        lemma_sampled_shift(q, k + 1, n);
+    }
+}
+
+proof fn lemma_sampled_nonneg(q: Seq<Entry>, k: int, n: int)
+    ensures
+        0 <= sampled_in(q, k, n),
+        k <= n ==> sampled_in(q, k, n) <= n - k,
+    decreases n - k,
+{
+    if k < n {
+        lemma_sampled_nonneg(q, k + 1, n);
+    }
+}
+
+impl Scheduler {
+    /// Sampled sequences of the oldest plan.
+    fn count_sampled(&self, n: usize) -> (count: usize)
+        requires
+            n <= self.queue@.len(),
+        ensures
+            count == sampled_in(self.queue@, 0, n as int),
+    {
+        let mut k: usize = 0;
+        let mut count: usize = 0;
+        while k < n
+            invariant
+                k <= n <= self.queue@.len(),
+                count <= k,
+                count + sampled_in(self.queue@, k as int, n as int) == sampled_in(self.queue@, 0, n as int),
+            decreases n - k,
+        {
+            if self.queue[k].sampled {
+                count += 1;
+            }
+            k += 1;
+        }
+        count
+    }
+
+    /// Why `commit` would refuse, if it would.
+    fn check_commit(&self, id: u64, tokens: &Vec<u32>) -> (r: Result<usize, EngineError>)
+        requires
+            self.inv(),
+            self.draft == 0,
+        ensures
+            r matches Ok(n) ==> {
+                &&& self.plans@.len() > 0
+                &&& self.plans@[0].id == id
+                &&& n == self.plans@[0].entries
+                &&& n + entries_in(self.plans@.drop_first()) == self.queue@.len()
+                &&& tokens@.len() == sampled_in(self.queue@, 0, n as int)
+                &&& forall|k: int| 0 <= k < tokens@.len() ==> #[trigger] tokens@[k] < self.config.vocab_size
+            },
+    {
+        if self.plans.len() == 0 {
+            return Err(EngineError::NoPlan);
+        }
+        let plan = self.plans[0];
+        assert(plan == self.plans@[0]);
+        if plan.id != id {
+            return Err(EngineError::WrongPlan);
+        }
+        if self.count_sampled(plan.entries) != tokens.len() {
+            return Err(EngineError::TokenCount);
+        }
+        if !below(tokens, self.config.vocab_size) {
+            return Err(EngineError::TokenOutOfRange);
+        }
+        Ok(plan.entries)
+    }
+
+    /// The oldest plan was executed, and `tokens` were sampled: one for each of its `sample_seqs`, whose
+    /// outcomes are returned in that order.
+    pub fn commit(&mut self, id: u64, tokens: &Vec<u32>) -> (r: Result<Vec<Outcome>, EngineError>)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            final(self).draft == 0,
+            r is Err ==> *final(self) == *old(self),
+            r matches Ok(out) ==> {
+                &&& old(self).plans@.len() > 0
+                &&& old(self).plans@[0].id == id
+                &&& final(self).plans@ == old(self).plans@.drop_first()
+                &&& final(self).queue@ == old(self).queue@.skip(old(self).plans@[0].entries as int)
+                &&& out@.len() == tokens@.len()
+                &&& final(self).settled()
+            },
+    {
+        let n = match self.check_commit(id, tokens) {
+            Ok(n) => n,
+            Err(e) => {
+                return Err(e);
+            },
+        };
+        let ghost before = *self;
+        let _ = self.plans.pop_front();
+        proof {
+            assert(self.plans@ =~= before.plans@.drop_first());
+            assert(self.queue@.skip(0) =~= self.queue@);
+        }
+        let count = tokens.len();
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(count);
+        let mut k: usize = 0;
+        let mut t: usize = 0;
+        while k < n
+            invariant
+                k <= n <= before.queue@.len(),
+                t <= count == tokens@.len(),
+                self.inv_with((n - k) as nat),
+                self.draft == 0,
+                self.config == before.config,
+                self.plans@ == before.plans@.drop_first(),
+                self.queue@ == before.queue@.skip(k as int),
+                outcomes@.len() == t,
+                t + sampled_in(self.queue@, 0, n - k) == tokens@.len(),
+                forall|m: int| 0 <= m < tokens@.len() ==> #[trigger] tokens@[m] < self.config.vocab_size,
+            decreases n - k,
+        {
+            assert(self.queue@.len() > 0);
+            let sampled = self.queue[0].sampled;
+            proof {
+                lemma_sampled_nonneg(self.queue@, 1, n - k);
+                lemma_sampled_shift(self.queue@, 0, n - k - 1);
+            }
+            let token = if sampled { tokens[t] } else { 0 };
+            let outcome = self.commit_entry(Ghost((n - k) as nat), token);
+            if sampled {
+                outcomes.push(outcome);
+                t += 1;
+            }
+            k += 1;
+            proof {
+                assert(self.queue@ =~= before.queue@.skip(k as int));
+            }
+        }
+        self.settle();
+        Ok(outcomes)
+    }
+
+    /// The newest plan never was.
+    pub fn cancel(&mut self, id: u64) -> (r: Result<(), EngineError>)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            final(self).draft == 0,
+            r is Err ==> *final(self) == *old(self),
+            r is Ok ==> {
+                &&& old(self).plans@.len() > 0
+                &&& old(self).plans@.last().id == id
+                &&& final(self).plans@ == old(self).plans@.drop_last()
+                &&& final(self).queue@ == old(self).queue@.take(
+                    old(self).queue@.len() - old(self).plans@.last().entries,
+                )
+                &&& final(self).settled()
+            },
+    {
+        if self.plans.len() == 0 {
+            return Err(EngineError::NoPlan);
+        }
+        let last = self.plans.len() - 1;
+        let plan = self.plans[last];
+        assert(plan == self.plans@[last as int]);
+        if plan.id != id {
+            return Err(EngineError::WrongPlan);
+        }
+        let n = plan.entries;
+        let ghost before = *self;
+        let _ = self.plans.pop_back();
+        proof {
+            assert(self.plans@ =~= before.plans@.drop_last());
+            assert(self.plans@.push(plan) =~= before.plans@);
+            lemma_entries_in_push(self.plans@, plan);
+            assert(self.queue@.take(self.queue@.len() as int) =~= self.queue@);
+        }
+        let mut k: usize = 0;
+        while k < n
+            invariant
+                k <= n <= before.queue@.len(),
+                self.inv_with((n - k) as nat),
+                self.draft == 0,
+                self.plans@ == before.plans@.drop_last(),
+                self.queue@ == before.queue@.take(before.queue@.len() - k),
+            decreases n - k,
+        {
+            self.cancel_entry(Ghost((n - k) as nat));
+            k += 1;
+            proof {
+                assert(self.queue@ =~= before.queue@.take(before.queue@.len() - k));
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Forgets what is cached: no later sequence reuses what was computed before this.
+    pub fn reset_cache(&mut self)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+    {
+        let ghost before = *self;
+        let mut g: usize = 0;
+        while g < self.groups.len()
+            invariant
+                g <= self.groups@.len(),
+                *self == (Scheduler { groups: self.groups, ..before }),
+                groups_frame(before.config, before.groups@, self.groups@, -1),
+            decreases self.groups@.len() - g,
+        {
+            let ghost prev = self.groups@;
+            assert(group_ok(before.config, self.groups@[g as int]));
+            self.groups[g].reset();
+            proof {
+                assert forall|h: int, s: int| #![trigger self.groups@[h].seat(s)]
+                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s != -1
+                    implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
+                    assert(prev[h].seat(s) == before.groups@[h].seat(s));
+                }
+            }
+            g += 1;
+        }
+        proof {
+            lemma_same_seats(before, *self);
+        }
+    }
+}
+
+} // verus!

@@ -1,0 +1,121 @@
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+pub proof fn lemma_track_push(q: Seq<Entry>, e: Entry, i: int, t: Track)
+    ensures
+        track(q.push(e), i, t) == (if e.seq == i { advance(track(q, i, t), e) } else { track(q, i, t) }),
+        entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i { 1nat } else { 0nat },
+    decreases q.len(),
+{
+    reveal_with_fuel(track, 2);
+    reveal_with_fuel(entries_of, 2);
+    if q.len() == 0 {
+        assert(q.push(e).drop_first() =~= q);
+    } else {
+        assert(q.push(e).drop_first() =~= q.drop_first().push(e));
+        lemma_track_push(q.drop_first(), e, i, if q[0].seq == i { advance(t, q[0]) } else { t });
+    }
+}
+
+/// What went wrong once stays wrong.
+pub proof fn lemma_track_ok(q: Seq<Entry>, i: int, t: Track)
+    requires
+        track(q, i, t).ok,
+    ensures
+        t.ok,
+        track(q, i, t).pos >= t.pos,
+        track(q, i, t).len >= t.len,
+    decreases q.len(),
+{
+    if q.len() > 0 {
+        lemma_track_ok(q.drop_first(), i, if q[0].seq == i { advance(t, q[0]) } else { t });
+    }
+}
+
+/// A sequence without entries is not moved.
+pub proof fn lemma_track_none(q: Seq<Entry>, i: int, t: Track)
+    requires
+        entries_of(q, i) == 0,
+    ensures
+        track(q, i, t) == t,
+    decreases q.len(),
+{
+    if q.len() > 0 {
+        lemma_track_none(q.drop_first(), i, t);
+    }
+}
+
+/// A sequence that no entry names has none.
+pub proof fn lemma_entries_none(q: Seq<Entry>, i: int)
+    requires
+        forall|k: int| 0 <= k < q.len() ==> (#[trigger] q[k]).seq != i,
+    ensures
+        entries_of(q, i) == 0,
+    decreases q.len(),
+{
+    if q.len() > 0 {
+        assert(q[0].seq != i);
+        assert forall|k: int| 0 <= k < q.drop_first().len() implies (#[trigger] q.drop_first()[k]).seq != i by {
+            assert(q.drop_first()[k] == q[k + 1]);
+        }
+        lemma_entries_none(q.drop_first(), i);
+    }
+}
+
+/// A sequence that an entry names has some.
+pub proof fn lemma_entries_some(q: Seq<Entry>, k: int)
+    requires
+        0 <= k < q.len(),
+    ensures
+        entries_of(q, q[k].seq as int) > 0,
+    decreases q.len(),
+{
+    if k > 0 {
+        assert(q.drop_first()[k - 1] == q[k]);
+        lemma_entries_some(q.drop_first(), k - 1);
+    }
+}
+
+pub proof fn lemma_entries_bound(q: Seq<Entry>, i: int)
+    ensures
+        entries_of(q, i) <= q.len(),
+    decreases q.len(),
+{
+    if q.len() > 0 {
+        lemma_entries_bound(q.drop_first(), i);
+    }
+}
+
+pub proof fn lemma_entries_in_push(p: Seq<PlanRecord>, r: PlanRecord)
+    ensures
+        entries_in(p.push(r)) == entries_in(p) + r.entries,
+    decreases p.len(),
+{
+    reveal_with_fuel(entries_in, 2);
+    if p.len() == 0 {
+        assert(p.push(r).drop_first() =~= p);
+    } else {
+        assert(p.push(r).drop_first() =~= p.drop_first().push(r));
+        lemma_entries_in_push(p.drop_first(), r);
+    }
+}
+
+pub proof fn lemma_span_push(q: Seq<Entry>, e: Entry, a: int)
+    requires
+        0 <= a <= q.len(),
+    ensures
+        span(q.push(e), a) == span(q, a) + (e.to - e.from),
+    decreases q.len() - a,
+{
+    if a < q.len() {
+        lemma_span_push(q, e, a + 1);
+    } else {
+        assert(span(q.push(e), a + 1) == 0);
+    }
+}
+
+} // verus!

@@ -1,0 +1,555 @@
+//! Sequences come, and may be aborted.
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// Why a call was refused. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Structural)]
+pub enum EngineError {
+    /// The prompt has no token.
+    EmptyPrompt,
+    /// The prompt leaves no room for an output token within `max_model_len`.
+    PromptTooLong,
+    /// A token is not below `vocab_size`.
+    TokenOutOfRange,
+    /// No output token was asked for.
+    NoOutput,
+    /// Logits are wanted from a position that is not in the prompt.
+    LogitsFrom,
+    /// Prompt and output together need more blocks than a group has.
+    NeverFits,
+    /// All entries are taken.
+    TooManySequences,
+    /// No such sequence: never there, finished, or aborted.
+    UnknownSequence,
+    /// No plan is in flight.
+    NoPlan,
+    /// Plans are committed oldest first and cancelled newest first.
+    WrongPlan,
+    /// Not one token for each sampled sequence.
+    TokenCount,
+}
+
+impl Scheduler {
+    /// What a new sequence must be.
+    pub open spec fn admissible(&self, prompt: Seq<u32>, max_tokens: u32, logits_from: u32) -> bool {
+        &&& 0 < prompt.len() < self.config.max_model_len
+        &&& max_tokens > 0
+        &&& logits_from < prompt.len()
+        &&& forall|p: int| 0 <= p < prompt.len() ==> #[trigger] prompt[p] < self.config.vocab_size
+        &&& self.max_len(prompt, max_tokens) <= self.config.capacity * self.config.block_size
+    }
+
+    /// When a sequence of this prompt is finished.
+    pub open spec fn max_len(&self, prompt: Seq<u32>, max_tokens: u32) -> int {
+        let want = prompt.len() + max_tokens;
+        if want < self.config.max_model_len { want } else { self.config.max_model_len as int }
+    }
+
+    /// A new sequence, last in the waiting queue; returns its id.
+    pub fn add(
+        &mut self,
+        prompt: Vec<u32>,
+        max_tokens: u32,
+        stop: Vec<u32>,
+        logits_from: u32,
+        salt: u64,
+        parent: Option<(u32, u32)>,
+    ) -> (r: Result<u64, EngineError>)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            final(self).draft == 0,
+            r is Err ==> *final(self) == *old(self),
+            r is Ok ==> old(self).admissible(prompt@, max_tokens, logits_from),
+            r matches Ok(id) ==> final(self).added(old(self), id, prompt@, max_tokens, stop@, logits_from, salt, parent),
+    {
+        if prompt.len() == 0 {
+            return Err(EngineError::EmptyPrompt);
+        }
+        if prompt.len() >= self.config.max_model_len as usize {
+            return Err(EngineError::PromptTooLong);
+        }
+        if max_tokens == 0 {
+            return Err(EngineError::NoOutput);
+        }
+        let prompt_len = prompt.len() as u32;
+        if logits_from >= prompt_len {
+            return Err(EngineError::LogitsFrom);
+        }
+        let room = self.config.max_model_len - prompt_len;
+        let max_len = if max_tokens < room { prompt_len + max_tokens } else { self.config.max_model_len };
+        if blocks_for(max_len, self.config.block_size) > self.config.capacity as usize {
+            return Err(EngineError::NeverFits);
+        }
+        if !below(&prompt, self.config.vocab_size) {
+            return Err(EngineError::TokenOutOfRange);
+        }
+        proof {
+            lemma_blocks_fit(max_len, self.config.block_size, self.config.capacity);
+        }
+        let index = match self.take_entry() {
+            Some(i) => i,
+            None => {
+                return Err(EngineError::TooManySequences);
+            },
+        };
+        let ghost before = *self;
+        let generation = self.seqs[index as usize].generation;
+        self.seqs[index as usize] = Sequence {
+            phase: Phase::Waiting,
+            generation,
+            tokens: prompt,
+            prompt_len,
+            max_len,
+            stop,
+            salt,
+            need_from: logits_from,
+            computed: 0,
+            planned: 0,
+            pending: 0,
+            in_flight: 0,
+            seat: 0,
+            parent,
+        };
+        self.waiting.push_back(index);
+        proof {
+            lemma_entered(before, *self, index as int);
+        }
+        Ok(seq_id(index, generation))
+    }
+
+    /// What `add` leaves: a sequence that waits behind all others.
+    pub open spec fn added(
+        &self,
+        o: &Self,
+        id: u64,
+        prompt: Seq<u32>,
+        max_tokens: u32,
+        stop: Seq<u32>,
+        logits_from: u32,
+        salt: u64,
+        parent: Option<(u32, u32)>,
+    ) -> bool {
+        exists|i: u32|
+            {
+                let s = #[trigger] self.seqs@[i as int];
+                &&& i < self.seqs@.len()
+                &&& id == spec_seq_id(i, s.generation)
+                &&& s.phase is Waiting
+                &&& s.tokens@ == prompt && s.stop@ == stop && s.salt == salt && s.parent == parent
+                &&& s.need_from == logits_from && s.prompt_len == prompt.len()
+                &&& s.max_len == o.max_len(prompt, max_tokens)
+                &&& self.waiting@ == o.waiting@.push(i)
+                &&& i < o.seqs@.len() ==> o.seqs@[i as int].phase is Free
+                &&& forall|j: int| 0 <= j < o.seqs@.len() && j != i ==> #[trigger] self.seqs@[j] == o.seqs@[j]
+            }
+    }
+
+    /// An entry without a sequence; the free list no longer has it.
+    fn take_entry(&mut self) -> (index: Option<u32>)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            index is None ==> *final(self) == *old(self),
+            *final(self) == (Scheduler { seqs: final(self).seqs, free_entries: final(self).free_entries, ..*old(self) }),
+            index matches Some(i) ==> {
+                &&& i < final(self).seqs@.len()
+                &&& final(self).seqs@[i as int].phase is Free
+                &&& !final(self).free_entries@.contains(i)
+                &&& i < old(self).seqs@.len() ==> old(self).seqs@[i as int].phase is Free
+                &&& old(self).seqs@.len() <= final(self).seqs@.len()
+                &&& forall|j: int| 0 <= j < old(self).seqs@.len() ==> #[trigger] final(self).seqs@[j] == old(self).seqs@[j]
+                &&& final(self).seqs@.len() <= old(self).seqs@.len() + 1
+                &&& final(self).seqs@.len() > old(self).seqs@.len() ==> i == old(self).seqs@.len()
+            },
+    {
+        let ghost before = *self;
+        if self.free_entries.len() > 0 {
+            let last = self.free_entries.len() - 1;
+            let i = self.free_entries[last];
+            self.free_entries.truncate(last);
+            proof {
+                assert forall|k: int| 0 <= k < last implies #[trigger] self.free_entries@[k]
+                    == before.free_entries@[k] by {}
+                assert(before.free_entries@[last as int] == i);
+            }
+            return Some(i);
+        }
+        if self.seqs.len() >= u32::MAX as usize {
+            return None;
+        }
+        let i = self.seqs.len() as u32;
+        self.seqs.push(Sequence {
+            phase: Phase::Free,
+            generation: 0,
+            tokens: Vec::new(),
+            prompt_len: 0,
+            max_len: 0,
+            stop: Vec::new(),
+            salt: 0,
+            need_from: 0,
+            computed: 0,
+            planned: 0,
+            pending: 0,
+            in_flight: 0,
+            seat: 0,
+            parent: None,
+        });
+        proof {
+            assert forall|k: int| 0 <= k < before.queue@.len() implies (#[trigger] before.queue@[k]).seq != i by {}
+            assert(!self.free_entries@.contains(i)) by {
+                assert forall|k: int| 0 <= k < self.free_entries@.len() implies (#[trigger] self.free_entries@[k]) != i by {}
+            }
+            assert(forall|j: int| 0 <= j < before.seqs@.len() ==> #[trigger] self.seqs@[j] == before.seqs@[j]);
+            lemma_pushed_entry(before, *self);
+        }
+        Some(i)
+    }
+
+    /// Another sample of a prompt: a sequence with the prompt, the limits and the salt of sequence `id`, that
+    /// shares the full blocks its parent has computed. Only its last prompt row's logits are wanted.
+    pub fn fork(&mut self, id: u64) -> (r: Result<u64, EngineError>)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            final(self).draft == 0,
+            r is Err ==> *final(self) == *old(self),
+            r matches Ok(child) ==> exists|j: u32|
+                {
+                    let p = #[trigger] old(self).seqs@[j as int];
+                    &&& j < old(self).seqs@.len()
+                    &&& id == spec_seq_id(j, p.generation)
+                    &&& final(self).added(
+                        old(self),
+                        child,
+                        p.tokens@.take(p.prompt_len as int),
+                        (p.max_len - p.prompt_len) as u32,
+                        p.stop@,
+                        (p.prompt_len - 1) as u32,
+                        p.salt,
+                        Some((j, p.generation)),
+                    )
+                },
+    {
+        let j = match self.find(id) {
+            Some(j) => j,
+            None => {
+                return Err(EngineError::UnknownSequence);
+            },
+        };
+        let seq = &self.seqs[j as usize];
+        assert(seq.wf(self.config));
+        let alive = match seq.phase {
+            Phase::Waiting => true,
+            Phase::Running => true,
+            _ => false,
+        };
+        if !alive {
+            return Err(EngineError::UnknownSequence);
+        }
+        let prompt = head(&seq.tokens, seq.prompt_len as usize);
+        let stop = head(&seq.stop, seq.stop.len());
+        let max_tokens = seq.max_len - seq.prompt_len;
+        let last = seq.prompt_len - 1;
+        let salt = seq.salt;
+        let generation = seq.generation;
+        proof {
+            assert(stop@ =~= seq.stop@);
+        }
+        self.add(prompt, max_tokens, stop, last, salt, Some((j, generation)))
+    }
+
+    /// The entry of the sequence with this id, whatever its phase but free.
+    pub fn find(&self, id: u64) -> (index: Option<u32>)
+        requires
+            self.inv(),
+        ensures
+            index matches Some(i) ==> {
+                &&& i < self.seqs@.len()
+                &&& id == spec_seq_id(i, self.seqs@[i as int].generation)
+                &&& !(self.seqs@[i as int].phase is Free)
+            },
+    {
+        let index = (id % 0x1_0000_0000) as u32;
+        let generation = (id / 0x1_0000_0000) as u32;
+        if index as usize >= self.seqs.len() || self.seqs[index as usize].generation != generation {
+            return None;
+        }
+        match self.seqs[index as usize].phase {
+            Phase::Free => None,
+            _ => Some(index),
+        }
+    }
+
+    /// Ends a sequence; `false` when it was over already. Its blocks are free at once, or as soon as the
+    /// plans that name it are over.
+    pub fn abort(&mut self, id: u64) -> (done: bool)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            final(self).draft == 0,
+            !done ==> *final(self) == *old(self),
+            done ==> final(self).settled(),
+    {
+        let i = match self.find(id) {
+            Some(i) => i,
+            None => {
+                return false;
+            },
+        };
+        let ghost before = *self;
+        match self.seqs[i as usize].phase {
+            Phase::Waiting => {
+                self.seqs[i as usize].phase = Phase::Dropped;
+                self.seqs[i as usize].tokens = Vec::new();
+                self.seqs[i as usize].stop = Vec::new();
+                proof {
+                    lemma_dropped(before, *self, i as int);
+                }
+            },
+            Phase::Running => {
+                self.seqs[i as usize].phase = Phase::Draining;
+                proof {
+                    assert(groups_frame(before.config, before.groups@, self.groups@, before.seqs@[i as int].seat as int));
+                    lemma_same_lists(before, *self, i as int);
+                    assert forall|m: int| 0 <= m < self.queue@.len() implies {
+                        &&& (#[trigger] self.queue@[m]).seq < self.seqs@.len()
+                        &&& self.seqs@[self.queue@[m].seq as int].live()
+                        &&& self.queue@[m].seat == self.seqs@[self.queue@[m].seq as int].seat
+                    } by {
+                        assert(before.seqs@[before.queue@[m].seq as int].live());
+                    }
+                }
+            },
+            _ => {
+                return false;
+            },
+        }
+        self.settle();
+        true
+    }
+}
+
+/// The first `n` elements, copied.
+fn head(v: &Vec<u32>, n: usize) -> (h: Vec<u32>)
+    requires
+        n <= v@.len(),
+    ensures
+        h@ == v@.take(n as int),
+{
+    let mut h: Vec<u32> = Vec::with_capacity(n);
+    let mut k: usize = 0;
+    while k < n
+        invariant
+            k <= n <= v@.len(),
+            h@ == v@.take(k as int),
+        decreases n - k,
+    {
+        h.push(v[k]);
+        k += 1;
+        proof {
+            assert(h@ =~= v@.take(k as int));
+        }
+    }
+    h
+}
+
+/// Every element is below `bound`.
+pub fn below(v: &Vec<u32>, bound: u32) -> (ok: bool)
+    ensures
+        ok <==> forall|k: int| 0 <= k < v@.len() ==> #[trigger] v@[k] < bound,
+{
+    let mut k: usize = 0;
+    while k < v.len()
+        invariant
+            k <= v@.len(),
+            forall|m: int| 0 <= m < k ==> #[trigger] v@[m] < bound,
+        decreases v@.len() - k,
+    {
+        if v[k] >= bound {
+            return false;
+        }
+        k += 1;
+    }
+    true
+}
+
+proof fn lemma_blocks_fit(n: u32, block_size: u32, capacity: u32)
+    requires
+        exists|k: int| n <= #[trigger] (k * block_size) && k <= capacity,
+    ensures
+        n <= capacity * block_size,
+{
+    let k = choose|k: int| n <= #[trigger] (k * block_size) && k <= capacity;
+    assert(k * block_size <= capacity * block_size) by (nonlinear_arith)
+        requires
+            k <= capacity,
+    ;
+}
+
+/// One more entry, free, at the end.
+proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
+    requires
+        a.inv(),
+        b == (Scheduler { seqs: b.seqs, free_entries: b.free_entries, ..a }),
+        b.free_entries@ == a.free_entries@,
+        b.seqs@.len() == a.seqs@.len() + 1 <= u32::MAX,
+        forall|j: int| 0 <= j < a.seqs@.len() ==> #[trigger] b.seqs@[j] == a.seqs@[j],
+        b.seqs@.last().phase is Free,
+    ensures
+        b.inv(),
+{
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies j < a.seqs@.len() by {}
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+        b.seqs@[j],
+        b.groups@[g].seat(b.seqs@[j].seat as int),
+        b.config.block_size,
+    ) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
+    }
+    assert forall|x: int, y: int| #![trigger b.seqs@[x], b.seqs@[y]]
+        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live() && b.seqs@[y].live()
+        implies b.seqs@[x].seat != b.seqs@[y].seat by {
+        assert(a.seqs@[x].live() && a.seqs@[y].live());
+    }
+}
+
+/// A sequence came to the end of the waiting queue, in a free entry.
+proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        a.seqs@[i].phase is Free,
+        !a.free_entries@.contains(i as u32),
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, waiting: b.waiting, ..a }),
+        b.seqs@[i].phase is Waiting,
+        b.seqs@[i].wf(b.config),
+        b.waiting@ == a.waiting@.push(i as u32),
+        a.draft == 0,
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < a.waiting@.len() implies (#[trigger] a.waiting@[m]) != i by {
+        assert(!(a.seqs@[a.waiting@[m] as int].phase is Free));
+    }
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        if m < a.waiting@.len() {
+            assert(b.waiting@[m] == a.waiting@[m]);
+        }
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        if j == i {
+            assert(b.waiting@[a.waiting@.len() as int] == i as u32);
+        } else {
+            assert(b.seqs@[j] == a.seqs@[j]);
+            let m = a.waiting@.index_of(j as u32);
+            assert(b.waiting@[m] == j as u32);
+        }
+    }
+    assert(b.waiting@.no_duplicates());
+    lemma_idle_entry(a, b, i);
+}
+
+/// An aborted sequence stays in the waiting queue until it is at the front.
+proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        a.seqs@[i].phase is Waiting,
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, ..a }),
+        b.seqs@[i].phase is Dropped,
+        a.draft == 0,
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        assert(a.waiting@[m] < a.seqs@.len());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        assert(a.seqs@[j].phase is Waiting || a.seqs@[j].phase is Dropped);
+    }
+    lemma_idle_entry(a, b, i);
+}
+
+/// A sequence without a seat changed: what is said of seats, tables and queue still holds.
+proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        !a.seqs@[i].live() && !b.seqs@[i].live(),
+        !(b.seqs@[i].phase is Free),
+        !a.free_entries@.contains(i as u32),
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, waiting: b.waiting, ..a }),
+        b.seqs@[i].wf(b.config),
+        b.waiting_ok(),
+        a.draft == 0,
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
+        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
+    } by {
+        assert(a.free_entries@.contains(a.free_entries@[m]));
+        assert(a.free_entries@[m] != i);
+    }
+    assert forall|m: int| 0 <= m < b.queue@.len() implies {
+        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
+        &&& b.seqs@[b.queue@[m].seq as int].live()
+        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
+    } by {
+        assert(a.seqs@[a.queue@[m].seq as int].live());
+    }
+    assert(b.queue_ok());
+    assert(b.seats_ok());
+    assert(b.tables_ok());
+}
+
+} // verus!

@@ -1,0 +1,184 @@
+//! What is over gives back its seat, its blocks and its entry.
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// Nothing that is over still holds a seat.
+pub open spec fn drained(s: Sequence) -> bool {
+    s.phase is Draining ==> s.in_flight > 0
+}
+
+impl Scheduler {
+    pub open spec fn settled(&self) -> bool {
+        forall|i: int| 0 <= i < self.seqs@.len() ==> drained(#[trigger] self.seqs@[i])
+    }
+
+    /// Frees the entry of sequence `i`, which is in no list any more.
+    pub fn free_entry(&mut self, i: u32)
+        requires
+            i < old(self).seqs@.len(),
+        ensures
+            final(self).only_seq(old(self), i as int),
+            final(self).seqs@[i as int].phase is Free,
+            *final(self) == (Scheduler {
+                seqs: final(self).seqs,
+                free_entries: final(self).free_entries,
+                ..*old(self)
+            }),
+            final(self).free_entries@ == old(self).free_entries@ || final(self).free_entries@
+                == old(self).free_entries@.push(i),
+    {
+        let seq = &mut self.seqs[i as usize];
+        seq.phase = Phase::Free;
+        seq.tokens = Vec::new();
+        seq.stop = Vec::new();
+        if seq.generation < u32::MAX {
+            seq.generation += 1;
+            self.free_entries.push(i);
+        }
+    }
+
+    /// The `k`-th running sequence, over and with nothing in flight, leaves.
+    pub fn retire(&mut self, k: usize)
+        requires
+            old(self).inv(),
+            k < old(self).running@.len(),
+            ({
+                let s = old(self).seqs@[old(self).running@[k as int] as int];
+                s.phase is Draining && s.in_flight == 0
+            }),
+        ensures
+            final(self).inv(),
+            final(self).only_seq(old(self), old(self).running@[k as int] as int),
+            final(self).seqs@[old(self).running@[k as int] as int].phase is Free,
+            final(self).running@ == old(self).running@.remove(k as int),
+            final(self).waiting == old(self).waiting,
+            final(self).queue == old(self).queue,
+            final(self).plans == old(self).plans,
+            final(self).draft == old(self).draft,
+            final(self).draft_rows == old(self).draft_rows,
+            final(self).next_plan == old(self).next_plan,
+    {
+        let ghost before = *self;
+        let i = self.running.remove(k);
+        proof {
+            assert(before.running@[k as int] == i);
+            assert(before.seqs@[i as int].live());
+        }
+        let seat = self.seqs[i as usize].seat;
+        release_all(&self.config, &mut self.groups, seat);
+        self.free_seats.push(seat);
+        self.free_entry(i);
+        proof {
+            lemma_left_seat(before, *self, i as int, k as int);
+            self.lemma_freed(before, i as int);
+        }
+    }
+
+    /// What the waiting queue and the free entries say still holds when `i`, in neither, became free.
+    proof fn lemma_freed(&self, before: Scheduler, i: int)
+        requires
+            before.waiting_ok(),
+            before.free_entries_ok(),
+            self.only_seq(&before, i),
+            0 <= i < self.seqs@.len() <= u32::MAX,
+            !(before.seqs@[i].phase is Waiting || before.seqs@[i].phase is Dropped || before.seqs@[i].phase is Free),
+            self.seqs@[i].phase is Free,
+            self.waiting == before.waiting,
+            self.free_entries@ == before.free_entries@ || self.free_entries@ == before.free_entries@.push(i as u32),
+        ensures
+            self.waiting_ok(),
+            self.free_entries_ok(),
+    {
+        assert forall|m: int| 0 <= m < self.waiting@.len() implies {
+            &&& (#[trigger] self.waiting@[m]) < self.seqs@.len()
+            &&& (self.seqs@[self.waiting@[m] as int].phase is Waiting
+                || self.seqs@[self.waiting@[m] as int].phase is Dropped)
+        } by {
+            assert(before.waiting@[m] != i);
+        }
+        assert forall|m: int| 0 <= m < self.free_entries@.len() implies {
+            &&& (#[trigger] self.free_entries@[m]) < self.seqs@.len()
+            &&& self.seqs@[self.free_entries@[m] as int].phase is Free
+        } by {
+            if m < before.free_entries@.len() {
+                assert(self.free_entries@[m] == before.free_entries@[m]);
+            }
+        }
+        assert(self.free_entries@.no_duplicates()) by {
+            assert forall|m: int| 0 <= m < before.free_entries@.len() implies (#[trigger] before.free_entries@[m])
+                != i by {}
+        }
+        assert forall|j: int| 0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
+            || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
+            assert(self.seqs@[j] == before.seqs@[j]);
+        }
+    }
+
+    /// Lets go of all that is over.
+    pub fn settle(&mut self)
+        requires
+            old(self).inv(),
+        ensures
+            final(self).inv(),
+            final(self).settled(),
+            final(self).config == old(self).config,
+            final(self).queue == old(self).queue,
+            final(self).plans == old(self).plans,
+            final(self).draft == old(self).draft,
+            final(self).draft_rows == old(self).draft_rows,
+            final(self).next_plan == old(self).next_plan,
+    {
+        let mut k: usize = 0;
+        while k < self.running.len()
+            invariant
+                self.inv(),
+                self.config == old(self).config,
+                self.queue == old(self).queue,
+                self.plans == old(self).plans,
+                self.draft == old(self).draft,
+                self.draft_rows == old(self).draft_rows,
+                self.next_plan == old(self).next_plan,
+                forall|m: int| 0 <= m < k ==> drained(self.seqs@[(#[trigger] self.running@[m]) as int]),
+                k <= self.running@.len(),
+            decreases self.running@.len() - k,
+        {
+            let i = self.running[k] as usize;
+            assert(self.seqs@[self.running@[k as int] as int].live());
+            let over = match self.seqs[i].phase {
+                Phase::Draining => self.seqs[i].in_flight == 0,
+                _ => false,
+            };
+            if over {
+                let ghost before = *self;
+                self.retire(k);
+                proof {
+                    assert forall|m: int| 0 <= m < k implies drained(
+                        self.seqs@[(#[trigger] self.running@[m]) as int],
+                    ) by {
+                        assert(self.running@[m] == before.running@[m]);
+                        assert(before.running@[m] != before.running@[k as int]);
+                        assert(drained(before.seqs@[before.running@[m] as int]));
+                        assert(self.seqs@[self.running@[m] as int] == before.seqs@[before.running@[m] as int]);
+                    }
+                }
+            } else {
+                k += 1;
+            }
+        }
+        proof {
+            assert forall|i: int| 0 <= i < self.seqs@.len() implies drained(#[trigger] self.seqs@[i]) by {
+                if self.seqs@[i].live() {
+                    assert(self.running@.contains(i as u32));
+                    let m = self.running@.index_of(i as u32);
+                    assert(drained(self.seqs@[self.running@[m] as int]));
+                }
+            }
+        }
+    }
+}
+
+} // verus!

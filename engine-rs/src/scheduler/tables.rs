@@ -1,0 +1,298 @@
+//! One operation on the tables of a seat in every group.
+use super::*;
+use crate::layer_group::*;
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// The groups are as whole as before, and only `seat` may look different.
+pub open spec fn groups_frame(c: Config, a: Seq<LayerGroup>, b: Seq<LayerGroup>, seat: int) -> bool {
+    &&& a.len() == b.len()
+    &&& forall|g: int| 0 <= g < b.len() ==> group_ok(c, #[trigger] b[g])
+    &&& forall|g: int, s: int| #![trigger b[g].seat(s)] 0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat
+        ==> b[g].seat(s) == a[g].seat(s)
+}
+
+/// A longer table with the same beginning.
+pub open spec fn extends(a: SeatView, b: SeatView) -> bool {
+    &&& a.table.len() <= b.table.len()
+    &&& b.sealed == a.sealed
+    &&& a.kv.len() <= b.kv.len()
+    &&& b.kv.take(a.kv.len() as int) == a.kv
+}
+
+pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: int)
+    requires
+        extends(a, b),
+        holds(a, toks, n),
+    ensures
+        holds(b, toks, n),
+{
+    assert forall|p: int| 0 <= p < n implies #[trigger] b.kv[p] == Some(toks.take(p + 1)) by {
+        assert(b.kv.take(a.kv.len() as int)[p] == a.kv[p]);
+    }
+}
+
+/// Empties the seat's table in every group.
+pub fn release_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32)
+    requires
+        c.wf(),
+        seat < c.max_seqs,
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+    ensures
+        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table.len()
+            == 0,
+{
+    let ghost before = groups@;
+    let mut g: usize = 0;
+    while g < groups.len()
+        invariant
+            g <= groups@.len(),
+            seat < c.max_seqs,
+            groups_frame(*c, before, groups@, seat as int),
+            forall|h: int| 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
+        decreases groups@.len() - g,
+    {
+        let ghost prev = groups@;
+        assert(group_ok(*c, groups@[g as int]));
+        groups[g].release(seat as usize);
+        assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
+            0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
+            == before[h].seat(s) by {
+            assert(prev[h].seat(s) == before[h].seat(s));
+        }
+        g += 1;
+    }
+}
+
+/// Makes every table of the seat cover `blocks` blocks; `false` when some group has too few free
+/// ones (tables of other groups may have grown).
+pub fn grow_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32, blocks: usize) -> (ok: bool)
+    requires
+        c.wf(),
+        seat < c.max_seqs,
+        blocks * c.block_size < c.max_model_len + c.block_size,
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+    ensures
+        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        forall|g: int| 0 <= g < final(groups)@.len() ==> extends(
+            old(groups)@[g].seat(seat as int),
+            (#[trigger] final(groups)@[g]).seat(seat as int),
+        ),
+        ok ==> forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
+            seat as int,
+        ).table.len() >= blocks,
+{
+    let ghost before = groups@;
+    let mut g: usize = 0;
+    let mut ok = true;
+    proof {
+        assert forall|h: int| 0 <= h < groups@.len() implies extends(
+            before[h].seat(seat as int),
+            (#[trigger] groups@[h]).seat(seat as int),
+        ) by {
+            let v = before[h].seat(seat as int);
+            assert(v.kv.take(v.kv.len() as int) =~= v.kv);
+        }
+    }
+    while g < groups.len()
+        invariant
+            g <= groups@.len(),
+            c.wf(),
+            seat < c.max_seqs,
+            blocks * c.block_size < c.max_model_len + c.block_size,
+            groups_frame(*c, before, groups@, seat as int),
+            forall|h: int| 0 <= h < groups@.len() ==> extends(
+                before[h].seat(seat as int),
+                (#[trigger] groups@[h]).seat(seat as int),
+            ),
+            ok ==> forall|h: int| 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() >= blocks,
+        decreases groups@.len() - g,
+    {
+        let ghost prev = groups@;
+        proof {
+            assert(group_ok(*c, groups@[g as int]));
+            lemma_row_fits(*c, groups@[g as int].row_len(), blocks as nat);
+            prev[g as int].lemma_bounds(seat as int);
+        }
+        let grown = groups[g].grow(seat as usize, blocks);
+        proof {
+            groups@[g as int].lemma_bounds(seat as int);
+            assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
+                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
+                == before[h].seat(s) by {
+                assert(prev[h].seat(s) == before[h].seat(s));
+            }
+            let a = before[g as int].seat(seat as int);
+            let m = prev[g as int].seat(seat as int);
+            let b = groups@[g as int].seat(seat as int);
+            assert(extends(a, m));
+            if grown {
+                lemma_mul_le(m.table.len(), b.table.len(), c.block_size as nat);
+                assert(b.kv.take(a.kv.len() as int) =~= m.kv.take(a.kv.len() as int)) by {
+                    assert(b.kv.take(m.kv.len() as int) == m.kv);
+                    assert forall|p: int| 0 <= p < a.kv.len() implies b.kv[p] == m.kv[p] by {
+                        assert(b.kv.take(m.kv.len() as int)[p] == m.kv[p]);
+                    }
+                }
+            }
+            assert(extends(a, b));
+        }
+        if !grown {
+            ok = false;
+        }
+        g += 1;
+    }
+    ok
+}
+
+pub proof fn lemma_mul_le(a: nat, b: nat, m: nat)
+    requires
+        a <= b,
+    ensures
+        a * m <= b * m,
+{
+    assert(a * m <= b * m) by (nonlinear_arith)
+        requires
+            a <= b,
+    ;
+}
+
+/// A table row is long enough for any sequence.
+pub proof fn lemma_row_fits(c: Config, row_len: nat, blocks: nat)
+    requires
+        c.wf(),
+        row_len * c.block_size >= c.max_model_len,
+        blocks * c.block_size < c.max_model_len + c.block_size,
+    ensures
+        blocks <= row_len,
+{
+    assert(blocks <= row_len) by (nonlinear_arith)
+        requires
+            row_len * c.block_size >= c.max_model_len,
+            blocks * c.block_size < c.max_model_len + c.block_size,
+            c.block_size > 0,
+    ;
+}
+
+/// Blocks that `n` tokens need.
+pub fn blocks_for(n: u32, block_size: u32) -> (k: usize)
+    requires
+        block_size > 0,
+    ensures
+        n <= k * block_size,
+        k * block_size < n + block_size,
+{
+    let q = n / block_size;
+    let r = n % block_size;
+    proof {
+        vstd::arithmetic::div_mod::lemma_fundamental_div_mod(n as int, block_size as int);
+        assert(block_size as int * q as int == q as int * block_size as int) by (nonlinear_arith);
+        assert((q + 1) * block_size == q * block_size + block_size) by (nonlinear_arith);
+    }
+    if r == 0 {
+        q as usize
+    } else {
+        assert(q < u32::MAX) by (nonlinear_arith)
+            requires
+                q * block_size + r == n,
+                n <= u32::MAX,
+                r > 0,
+                block_size > 0,
+        ;
+        (q + 1) as usize
+    }
+}
+
+/// Gives the empty seat the cached blocks that begin `tokens`, the same number in every group, at most
+/// `max_blocks`; returns that number.
+pub fn attach_all(
+    c: &Config,
+    groups: &mut Vec<LayerGroup>,
+    seat: u32,
+    salt: u64,
+    tokens: &Vec<u32>,
+    max_blocks: usize,
+) -> (k: usize)
+    requires
+        c.wf(),
+        seat < c.max_seqs,
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(seat as int).table.len()
+            == 0,
+    ensures
+        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        k <= max_blocks,
+        forall|g: int| 0 <= g < final(groups)@.len() ==> attached(
+            (#[trigger] final(groups)@[g]).seat(seat as int),
+            tokens@,
+            k as nat,
+            c.block_size,
+        ),
+{
+    let ghost before = groups@;
+    let mut want = max_blocks;
+    loop
+        invariant
+            c.wf(),
+            seat < c.max_seqs,
+            want <= max_blocks,
+            before == old(groups)@,
+            groups_frame(*c, before, groups@, seat as int),
+            forall|g: int| 0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len() == 0,
+        decreases want,
+    {
+        let mut g: usize = 0;
+        let mut least = want;
+        while g < groups.len()
+            invariant
+                g <= groups@.len(),
+                c.wf(),
+                seat < c.max_seqs,
+                least <= want <= max_blocks,
+                before == old(groups)@,
+                groups_frame(*c, before, groups@, seat as int),
+                forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
+                least == want ==> forall|h: int| 0 <= h < g ==> attached(
+                    (#[trigger] groups@[h]).seat(seat as int),
+                    tokens@,
+                    want as nat,
+                    c.block_size,
+                ),
+            decreases groups@.len() - g,
+        {
+            let ghost prev = groups@;
+            assert(group_ok(*c, groups@[g as int]));
+            let k = groups[g].attach(seat as usize, salt, tokens, want);
+            proof {
+                groups@[g as int].lemma_bounds(seat as int);
+                assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
+                    0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
+                    == before[h].seat(s) by {
+                    assert(prev[h].seat(s) == before[h].seat(s));
+                }
+            }
+            if k < least {
+                least = k;
+            }
+            g += 1;
+        }
+        if least == want {
+            return want;
+        }
+        release_all(c, groups, seat);
+        want = least;
+    }
+}
+
+/// The seat's table is exactly `k` blocks that hold the beginning of `toks`.
+pub open spec fn attached(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32) -> bool {
+    &&& v.table.len() == k
+    &&& v.sealed == k
+    &&& k * block_size <= toks.len()
+    &&& holds(v, toks, (k * block_size) as int)
+}
+
+} // verus!
