@@ -45,7 +45,7 @@ def list_prompts(prompts: str | Sequence[str] | None, token_ids: Any) -> list[Pr
     if (prompts is None) == (token_ids is None):
         raise RequestError("give either prompts or prompt_token_ids")
     if prompts is not None:
-        texts = list(prompts) if isinstance(prompts, (list, tuple)) else [prompts]
+        texts: list[Any] = list(prompts) if isinstance(prompts, (list, tuple)) else [prompts]
         for text in texts:
             if not isinstance(text, str):
                 raise RequestError(

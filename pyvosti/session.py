@@ -43,7 +43,7 @@ class Session:
             self._register(first, parent)
             for sample in others:
                 self._register(sample, self.engine.fork(parent))
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:
             self.abort(request)
             raise RequestError(str(error)) from None
 
