@@ -4,6 +4,8 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_ring::*;
+#[cfg(verus_only)]
 use super::PoolView;
 use super::{BlockPool, Holder};
 use vstd::prelude::*;
@@ -52,10 +54,16 @@ impl BlockPool {
                 0 <= b < n && #[trigger] holders[b] == Set::<
                     Holder,
                 >::empty() implies order.contains(b as u32) by {}
-            assert forall|i: int| -1 <= i < n implies #[trigger] next@[ring(order, n as int, i) as int]
-                == ring(order, n as int, i + 1) by {}
-            assert forall|i: int| 0 <= i <= n implies #[trigger] prev@[ring(order, n as int, i) as int]
-                == ring(order, n as int, i - 1) by {}
+            assert forall|i: int| -1 <= i < n implies #[trigger] next@[ring(
+                order,
+                n as int,
+                i,
+            ) as int] == ring(order, n as int, i + 1) by {}
+            assert forall|i: int| 0 <= i <= n implies #[trigger] prev@[ring(
+                order,
+                n as int,
+                i,
+            ) as int] == ring(order, n as int, i - 1) by {}
         }
         BlockPool { refs, next, prev, free: n, plain: n, state }
     }
@@ -102,8 +110,9 @@ impl BlockPool {
             b < old(self).view().holders.len(),
             !old(self).view().holders[b as int].contains(h),
             old(self).view().holders[b as int].len() < 0xffff_ffff,
-            old(self).view().order.contains(b) ==> old(self).view().order.index_of(b)
-                >= old(self).view().plain,
+            old(self).view().order.contains(b) ==> old(self).view().order.index_of(b) >= old(
+                self,
+            ).view().plain,
         ensures
             final(self).inv(),
             final(self).view() == old(self).view().acquire(b, h),

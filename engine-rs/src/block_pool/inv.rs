@@ -1,14 +1,18 @@
 //! How the arrays represent the abstract pool.
+use super::BlockPool;
 #[cfg(verus_only)]
 use super::PoolView;
-use super::BlockPool;
 use vstd::prelude::*;
 
 verus! {
 
 /// The ring's entry `i`: the head (`n`) before the first and after the last block.
 pub open spec fn ring(order: Seq<u32>, n: int, i: int) -> u32 {
-    if 0 <= i < order.len() { order[i] } else { n as u32 }
+    if 0 <= i < order.len() {
+        order[i]
+    } else {
+        n as u32
+    }
 }
 
 /// `next` leads around the ring.

@@ -8,6 +8,7 @@ use vstd::prelude::*;
 mod exec;
 mod inv;
 pub(crate) mod proof;
+mod proof_ring;
 mod spec;
 #[cfg(test)]
 mod tests;

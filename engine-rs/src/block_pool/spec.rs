@@ -51,7 +51,11 @@ impl PoolView {
         PoolView {
             holders: self.holders.update(self.order[0] as int, Set::empty().insert(h)),
             order: self.order.drop_first(),
-            plain: if self.plain > 0 { (self.plain - 1) as nat } else { 0 },
+            plain: if self.plain > 0 {
+                (self.plain - 1) as nat
+            } else {
+                0
+            },
         }
     }
 
@@ -81,7 +85,11 @@ impl PoolView {
             } else {
                 seq![b] + self.order
             },
-            plain: if freed && !reusable { self.plain + 1 } else { self.plain },
+            plain: if freed && !reusable {
+                self.plain + 1
+            } else {
+                self.plain
+            },
         }
     }
 

@@ -27,7 +27,11 @@ impl BlockPool {
         back.reverse();
         assert_eq!(order, back);
         let unheld = self.refs.iter().filter(|&&r| r == 0).count();
-        assert_eq!(order.len(), unheld, "a block that nobody holds is not queued");
+        assert_eq!(
+            order.len(),
+            unheld,
+            "a block that nobody holds is not queued"
+        );
         assert_eq!(self.free as usize, order.len());
         assert!(self.plain <= self.free);
         order

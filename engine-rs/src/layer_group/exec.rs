@@ -4,7 +4,11 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_content::*;
+#[cfg(verus_only)]
 use super::proof_steps::*;
+#[cfg(verus_only)]
+use super::proof_writes::*;
 #[cfg(verus_only)]
 use super::spec::*;
 use super::{BlockTables, LayerGroup, NO_ANCHOR};
@@ -18,8 +22,13 @@ verus! {
 
 impl LayerGroup {
     /// All tables empty, all blocks free. `prefix_cache`: register full blocks for reuse.
-    pub fn new(num_blocks: u32, block_size: u32, seats: u32, row_len: u32, prefix_cache: bool) -> (g:
-        Self)
+    pub fn new(
+        num_blocks: u32,
+        block_size: u32,
+        seats: u32,
+        row_len: u32,
+        prefix_cache: bool,
+    ) -> (g: Self)
         requires
             num_blocks >= 1,
             block_size >= 1,
@@ -28,7 +37,14 @@ impl LayerGroup {
         ensures
             g.created(num_blocks, block_size, seats, row_len, prefix_cache),
     {
-        Self::with_buckets(num_blocks, block_size, seats, row_len, prefix_cache, mask_for(num_blocks))
+        Self::with_buckets(
+            num_blocks,
+            block_size,
+            seats,
+            row_len,
+            prefix_cache,
+            mask_for(num_blocks),
+        )
     }
 
     /// As `new`, with `mask + 1` buckets in the prefix tree: tests force collisions with 0.
@@ -162,11 +178,14 @@ impl LayerGroup {
                 *self == (LayerGroup { anchor: self.anchor, ..emptied }),
                 emptied.tables.inv(),
                 emptied.tables.rows() == st.rows,
-                forall|t: int|
-                    0 <= t < s ==> #[trigger] self.anchor@[t] == st.reset().anchor[t],
+                forall|t: int| 0 <= t < s ==> #[trigger] self.anchor@[t] == st.reset().anchor[t],
             decreases seats - s,
         {
-            let anchor = if self.tables.len(s) > 0 { NO_ANCHOR } else { 0 };
+            let anchor = if self.tables.len(s) > 0 {
+                NO_ANCHOR
+            } else {
+                0
+            };
             self.anchor.set(s, anchor);
             s += 1;
         }

@@ -4,9 +4,13 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_content::*;
+#[cfg(verus_only)]
 use super::proof_commit::*;
 #[cfg(verus_only)]
 use super::proof_steps::*;
+#[cfg(verus_only)]
+use super::proof_writes::*;
 #[cfg(verus_only)]
 use super::spec::*;
 use super::LayerGroup;
@@ -19,7 +23,7 @@ verus! {
 impl LayerGroup {
     /// Ghost only: a plan that writes positions `from..to` of `seat` is about to run, so that
     /// what they hold is unknown.
-    #[allow(unused_variables)] // the specification reads them
+    #[allow(unused_variables)]  // the specification reads them
     pub fn dirty(&mut self, seat: usize, from: usize, to: usize)
         requires
             old(self).inv(),
@@ -53,8 +57,9 @@ impl LayerGroup {
         self.content = Ghost(st.put_all(seat as int, from as int, to as int, f).content);
         proof {
             assert(self.state() == st.put_all(seat as int, from as int, to as int, f));
-            assert forall|t: int| t != seat && 0 <= t < st.rows.len() implies #[trigger] self.seat(t)
-                == was.seat(t) by {
+            assert forall|t: int| t != seat && 0 <= t < st.rows.len() implies #[trigger] self.seat(
+                t,
+            ) == was.seat(t) by {
                 assert(seat_view(self.state(), t) == seat_view(st, t));
             }
         }
@@ -62,7 +67,7 @@ impl LayerGroup {
 
     /// Positions `from..to` of `seat` now hold the KV of `tokens[from..to]`: seals the blocks that
     /// this fills, and registers them under `salt`.
-    #[allow(unused_variables)] // the specification reads `from`
+    #[allow(unused_variables)]  // the specification reads `from`
     pub fn commit(&mut self, seat: usize, salt: u64, tokens: &Vec<u32>, from: usize, to: usize)
         requires
             old(self).inv(),
@@ -115,9 +120,8 @@ impl LayerGroup {
         let ghost mut k: int = first as int;
         proof {
             assert(written == st.put_all(s, from as int, to as int, f));
-            assert forall|p: int| 0 <= p < to implies #[trigger] seat_view(written, s).kv[p] == Some(
-                tokens@.take(p + 1),
-            ) by {}
+            assert forall|p: int| 0 <= p < to implies #[trigger] seat_view(written, s).kv[p]
+                == Some(tokens@.take(p + 1)) by {}
         }
         while to - start >= size
             invariant
@@ -166,8 +170,9 @@ impl LayerGroup {
         proof {
             lemma_quotient_is(to as int, size as int, k);
             lemma_others(written, self.state(), s);
-            assert forall|t: int| t != seat && 0 <= t < st.rows.len() implies #[trigger] self.seat(t)
-                == was.seat(t) by {
+            assert forall|t: int| t != seat && 0 <= t < st.rows.len() implies #[trigger] self.seat(
+                t,
+            ) == was.seat(t) by {
                 assert(seat_view(self.state(), t) == seat_view(written, t));
                 assert(seat_view(written, t) == seat_view(st, t));
             }

@@ -4,9 +4,13 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_content::*;
+#[cfg(verus_only)]
 use super::proof_commit::*;
 #[cfg(verus_only)]
 use super::proof_steps::*;
+#[cfg(verus_only)]
+use super::proof_writes::*;
 #[cfg(verus_only)]
 use super::spec::*;
 use super::{LayerGroup, NO_ANCHOR};
@@ -107,7 +111,14 @@ impl LayerGroup {
         if self.sealed[seat] > left {
             self.sealed.set(seat, left);
         }
-        self.anchor.set(seat, if left == 0 { 0 } else { NO_ANCHOR });
+        self.anchor.set(
+            seat,
+            if left == 0 {
+                0
+            } else {
+                NO_ANCHOR
+            },
+        );
         let registered = self.tree.id(b) != 0;
         self.pool.release(b, registered, Ghost((seat as int, len)));
         proof {

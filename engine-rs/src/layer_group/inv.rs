@@ -114,8 +114,10 @@ impl State {
     /// Every holder is a table that lists the block: counts are neither too low nor too high.
     pub open spec fn holders_real(self) -> bool {
         forall|b: int, h: Holder|
-            0 <= b < self.n() && #[trigger] self.pool.holders[b].contains(h) ==> self.entry(h.0, h.1)
-                && self.rows[h.0][h.1] == b
+            0 <= b < self.n() && #[trigger] self.pool.holders[b].contains(h) ==> self.entry(
+                h.0,
+                h.1,
+            ) && self.rows[h.0][h.1] == b
     }
 
     /// A block that is still written has one holder and is not in the prefix tree.
@@ -127,8 +129,8 @@ impl State {
 
     pub open spec fn private(self, s: int, i: int) -> bool {
         &&& self.tree.nodes[self.rows[s][i] as int] is None
-        &&& forall|h: Holder|
-            #[trigger] self.pool.holders[self.rows[s][i] as int].contains(h) ==> h == (s, i)
+        &&& forall|h: Holder| #[trigger]
+            self.pool.holders[self.rows[s][i] as int].contains(h) ==> h == (s, i)
     }
 
     /// The queue's front is unregistered, all behind it is registered.
@@ -151,7 +153,11 @@ impl State {
     /// A seat's anchor is the prefix that its sealed blocks hold; an empty seat's is the root.
     pub open spec fn anchors_ok(self) -> bool {
         forall|s: int|
-            0 <= s < self.rows.len() ==> self.anchor_ok(s, self.sealed[s] as int, #[trigger] self.anchor[s])
+            0 <= s < self.rows.len() ==> self.anchor_ok(
+                s,
+                self.sealed[s] as int,
+                #[trigger] self.anchor[s],
+            )
     }
 
     pub open spec fn anchor_ok(self, s: int, sealed: int, a: u64) -> bool {

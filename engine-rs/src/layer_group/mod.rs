@@ -9,14 +9,17 @@ use crate::prefix_tree::PrefixTree;
 use vstd::prelude::*;
 
 mod exec;
+mod exec_attach;
 mod exec_commit;
 mod exec_hold;
 mod exec_steps;
 mod inv;
 mod proof;
 mod proof_commit;
+mod proof_content;
 mod proof_slots;
 mod proof_steps;
+mod proof_writes;
 mod spec;
 mod steps;
 mod tables;

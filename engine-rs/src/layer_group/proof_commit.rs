@@ -4,7 +4,11 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_content::*;
+#[cfg(verus_only)]
 use super::proof_steps::*;
+#[cfg(verus_only)]
+use super::proof_writes::*;
 #[cfg(verus_only)]
 use super::spec::*;
 #[cfg(verus_only)]
@@ -55,8 +59,8 @@ pub proof fn lemma_put_view(st: State, s: int, p: int, v: Option<Seq<u32>>)
     assert(st.entry(s, i));
     assert(st.private(s, i));
     let b = st.rows[s][i] as int;
-    assert forall|t: int, j: int| st.entry(t, j) && (t, j) != (s, i) implies #[trigger]
-        st.rows[t][j] != b by {
+    assert forall|t: int, j: int|
+        st.entry(t, j) && (t, j) != (s, i) implies #[trigger] st.rows[t][j] != b by {
         assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
     }
     assert forall|q: int| 0 <= q < st.rows[s].len() * size implies #[trigger] kv_of(
@@ -108,10 +112,8 @@ pub proof fn lemma_put_all(
                 seat_view(st, s).kv[p]
             },
         forall|t: int|
-            t != s && 0 <= t < st.rows.len() ==> #[trigger] seat_view(
-                st.put_all(s, from, to, f),
-                t,
-            ) == seat_view(st, t),
+            t != s && 0 <= t < st.rows.len() ==> #[trigger] seat_view(st.put_all(s, from, to, f), t)
+                == seat_view(st, t),
     decreases to - from,
 {
     if from < to {
@@ -157,15 +159,12 @@ pub proof fn lemma_anchor_prefix(st: State, s: int, toks: Seq<u32>)
     if sealed > 0 {
         lemma_block_end(sealed - 1, sealed, st.size);
         assert(st.rows[s].len() >= sealed);
-        lemma_holds_filled(
-            st.content,
-            st.rows[s],
-            toks,
+        lemma_holds_filled(st.content, st.rows[s], toks, st.size, sealed * st.size, sealed - 1);
+        lemma_filled_last(
+            st.content[st.rows[s][sealed - 1] as int],
+            toks.take(sealed * st.size),
             st.size,
-            sealed * st.size,
-            sealed - 1,
         );
-        lemma_filled_last(st.content[st.rows[s][sealed - 1] as int], toks.take(sealed * st.size), st.size);
     } else {
         assert(sealed * st.size == 0);
         assert(toks.take(0) =~= st.tree.prefixes[0]);

@@ -4,6 +4,8 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
+use super::proof_content::*;
+#[cfg(verus_only)]
 use super::spec::*;
 use super::LayerGroup;
 #[cfg(verus_only)]
@@ -74,11 +76,7 @@ impl LayerGroup {
             0 <= p2 < self.seat(s2).kv.len(),
             (s, p) != (s2, p2),
         ensures
-            slot(self.seat(s), self.block_size(), p) != slot(
-                self.seat(s2),
-                self.block_size(),
-                p2,
-            ),
+            slot(self.seat(s), self.block_size(), p) != slot(self.seat(s2), self.block_size(), p2),
     {
         let st = self.state();
         let size = st.size;
@@ -123,9 +121,8 @@ impl LayerGroup {
     {
         let st = self.state();
         lemma_counts(st.pool);
-        assert forall|b: int| #[trigger] self.referenced().contains(b) <==> held(st.pool).contains(
-            b,
-        ) by {
+        assert forall|b: int| #[trigger]
+            self.referenced().contains(b) <==> held(st.pool).contains(b) by {
             if held(st.pool).contains(b) {
                 if forall|h: Holder| !#[trigger] st.pool.holders[b].contains(h) {
                     assert(st.pool.holders[b] =~= Set::<Holder>::empty());

@@ -1,12 +1,12 @@
-//! Every abstract step keeps the invariant.
+//! Every abstract step that takes a block or gives one back keeps the invariant.
 #[cfg(verus_only)]
 use super::inv::*;
 #[cfg(verus_only)]
 use super::NO_ANCHOR;
 #[cfg(verus_only)]
-use crate::block_pool::Holder;
-#[cfg(verus_only)]
 use crate::block_pool::proof::*;
+#[cfg(verus_only)]
+use crate::block_pool::Holder;
 #[cfg(verus_only)]
 use crate::prefix_tree::proof::*;
 use vstd::prelude::*;
@@ -58,8 +58,8 @@ pub proof fn lemma_holders_bounded(st: State, b: int, s: int)
             st.rows[s].len() < r,
             spare == s * r + st.rows[s].len(),
     ;
-    assert forall|h: Holder, g: Holder| x.contains(h) && x.contains(g) && #[trigger] f(h)
-        == #[trigger] f(g) implies h == g by {
+    assert forall|h: Holder, g: Holder|
+        x.contains(h) && x.contains(g) && #[trigger] f(h) == #[trigger] f(g) implies h == g by {
         lemma_cell_unique(r, h.0, h.1, g.0, g.1);
     }
     assert(y.subset_of(all.remove(spare))) by {
@@ -119,10 +119,8 @@ pub proof fn lemma_push_held(st: State, s: int, b: u32, a: u64)
         assert(st.tree.nodes[st.pool.order[st.pool.order.index_of(b)] as int] is Some);
     }
     lemma_acquire(st.pool, b, (s, len));
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) implies now.rows[t][i] < now.n() && now.pool.holders[now.rows[t][i] as int].contains(
-    (t, i)) by {
+    assert forall|t: int, i: int| #![trigger now.rows[t][i]] now.entry(t, i) implies now.rows[t][i]
+        < now.n() && now.pool.holders[now.rows[t][i] as int].contains((t, i)) by {
         if !(t == s && i == len) {
             assert(st.entry(t, i) && now.rows[t][i] == st.rows[t][i]);
         }
@@ -181,13 +179,12 @@ pub proof fn lemma_push_fresh(st: State, s: int)
     lemma_alloc(st.pool, (s, len));
     lemma_unregister_view(st.tree, st.size, b);
     assert(st.pool.holders[b as int] == Set::<Holder>::empty());
-    assert forall|t: int, i: int| #![trigger st.rows[t][i]] st.entry(t, i) implies st.rows[t][i] != b by {
+    assert forall|t: int, i: int| #![trigger st.rows[t][i]] st.entry(t, i) implies st.rows[t][i]
+        != b by {
         assert(st.pool.holders[st.rows[t][i] as int].contains((t, i)));
     }
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) implies now.rows[t][i] < now.n() && now.pool.holders[now.rows[t][i] as int].contains(
-    (t, i)) by {
+    assert forall|t: int, i: int| #![trigger now.rows[t][i]] now.entry(t, i) implies now.rows[t][i]
+        < now.n() && now.pool.holders[now.rows[t][i] as int].contains((t, i)) by {
         if !(t == s && i == len) {
             assert(st.entry(t, i) && now.rows[t][i] == st.rows[t][i]);
         }
@@ -248,10 +245,8 @@ pub proof fn lemma_pop(st: State, s: int)
     assert(st.entry(s, len) && st.rows[s][len] == b);
     let registered = st.tree.nodes[b as int] is Some;
     lemma_release(st.pool, b, (s, len), registered);
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) implies now.rows[t][i] < now.n() && now.pool.holders[now.rows[t][i] as int].contains(
-    (t, i)) by {
+    assert forall|t: int, i: int| #![trigger now.rows[t][i]] now.entry(t, i) implies now.rows[t][i]
+        < now.n() && now.pool.holders[now.rows[t][i] as int].contains((t, i)) by {
         assert(st.entry(t, i) && now.rows[t][i] == st.rows[t][i]);
     }
     assert forall|c: int, h: Holder|
@@ -267,7 +262,11 @@ pub proof fn lemma_pop(st: State, s: int)
         assert(st.private(t, i));
     }
     let freed = st.pool.holders[b as int].remove((s, len)) == Set::<Holder>::empty();
-    let front: int = if freed && !registered { 1 } else { 0 };
+    let front: int = if freed && !registered {
+        1
+    } else {
+        0
+    };
     assert forall|k: int| 0 <= k < now.pool.order.len() implies (now.pool.plain <= k
         <==> now.tree.nodes[(#[trigger] now.pool.order[k]) as int] is Some) by {
         if 0 <= k - front < st.pool.order.len() {
@@ -284,180 +283,6 @@ pub proof fn lemma_pop(st: State, s: int)
         if t != s {
             assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
         }
-    }
-}
-
-pub proof fn lemma_put(st: State, s: int, p: int, v: Option<Seq<u32>>)
-    requires
-        st.ok(),
-        0 <= s < st.rows.len(),
-        st.sealed[s] <= p / st.size < st.rows[s].len(),
-        0 <= p,
-    ensures
-        st.put(s, p, v).ok(),
-{
-    let now = st.put(s, p, v);
-    let i = p / st.size;
-    let b = st.rows[s][i] as int;
-    assert(st.entry(s, i));
-    assert(st.private(s, i));
-    assert(0 <= p % st.size < st.size) by (nonlinear_arith)
-        requires
-            st.size >= 1,
-            0 <= p,
-    ;
-    assert forall|t: int, j: int|
-        #![trigger now.rows[t][j]]
-        now.entry(t, j) && now.sealed[t] <= j implies now.private(t, j) by {
-        assert(st.entry(t, j) && st.private(t, j));
-    }
-    assert forall|c: int| 0 <= c < now.n() && (#[trigger] now.tree.nodes[c]) is Some implies filled(
-        now.content[c],
-        now.tree.prefixes[(now.tree.nodes[c]->0).id as int],
-        now.size,
-    ) by {
-        assert(st.tree.nodes[c] is Some);
-        assert(c != b);
-    }
-    assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
-        t,
-        now.sealed[t] as int,
-        #[trigger] now.anchor[t],
-    ) by {
-        assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
-        let j = st.sealed[t] - 1;
-        if j >= 0 {
-            assert(st.entry(t, j));
-            assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
-            assert(st.rows[t][j] != b);
-        }
-    }
-}
-
-pub proof fn lemma_seal(st: State, s: int, a: u64)
-    requires
-        st.ok(),
-        0 <= s < st.rows.len(),
-        st.sealed[s] < st.rows[s].len(),
-        st.rows[s].len() <= usize::MAX,
-        st.anchors(a, st.rows[s][st.sealed[s] as int] as int),
-    ensures
-        st.seal(s, a).ok(),
-{
-    let now = st.seal(s, a);
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) && now.sealed[t] <= i implies now.private(t, i) by {
-        assert(st.entry(t, i));
-        assert(st.private(t, i));
-    }
-    assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
-        t,
-        now.sealed[t] as int,
-        #[trigger] now.anchor[t],
-    ) by {
-        if t != s {
-            assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
-        }
-    }
-}
-
-pub proof fn lemma_register_step(st: State, b: u32, parent: u64, salt: u64, toks: Seq<u32>, h: Holder)
-    requires
-        st.ok(),
-        b < st.n(),
-        st.tree.nodes[b as int] is None,
-        st.pool.holders[b as int].contains(h),
-        h.1 < st.sealed[h.0],
-        parent < st.tree.prefixes.len() < u64::MAX,
-        toks.len() == st.size,
-        !st.tree.has(parent, salt, toks),
-        filled(st.content[b as int], st.tree.prefixes[parent as int] + toks, st.size),
-    ensures
-        st.register(b, parent, salt, toks).ok(),
-{
-    let now = st.register(b, parent, salt, toks);
-    lemma_register_view(st.tree, st.size, b, parent, salt, toks);
-    lemma_queued(st.pool, b);
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) && now.sealed[t] <= i implies now.private(t, i) by {
-        assert(st.entry(t, i));
-        assert(st.private(t, i));
-        if st.rows[t][i] == b {
-            assert(h == (t, i));
-        }
-    }
-    assert forall|k: int| 0 <= k < now.pool.order.len() implies (now.pool.plain <= k
-        <==> now.tree.nodes[(#[trigger] now.pool.order[k]) as int] is Some) by {
-        assert(st.pool.order[k] != b);
-    }
-    assert forall|c: int| 0 <= c < now.n() && (#[trigger] now.tree.nodes[c]) is Some implies filled(
-        now.content[c],
-        now.tree.prefixes[(now.tree.nodes[c]->0).id as int],
-        now.size,
-    ) by {
-        if c != b {
-            assert(st.tree.nodes[c] is Some);
-            assert(st.tree.node_ok(st.size, st.tree.nodes[c]->0));
-        }
-    }
-    assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
-        t,
-        now.sealed[t] as int,
-        #[trigger] now.anchor[t],
-    ) by {
-        assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
-    }
-}
-
-pub proof fn lemma_set_anchor(st: State, s: int, a: u64)
-    requires
-        st.ok(),
-        0 <= s < st.rows.len(),
-        st.anchor_ok(s, st.sealed[s] as int, a),
-    ensures
-        st.set_anchor(s, a).ok(),
-{
-    let now = st.set_anchor(s, a);
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) && now.sealed[t] <= i implies now.private(t, i) by {
-        assert(st.entry(t, i));
-        assert(st.private(t, i));
-    }
-    assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
-        t,
-        now.sealed[t] as int,
-        #[trigger] now.anchor[t],
-    ) by {
-        assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
-    }
-}
-
-pub proof fn lemma_reset(st: State)
-    requires
-        st.ok(),
-    ensures
-        st.reset().ok(),
-{
-    let now = st.reset();
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) && now.sealed[t] <= i implies now.private(t, i) by {
-        assert(st.entry(t, i));
-        assert(st.private(t, i));
-    }
-    assert forall|k: int| 0 <= k < now.pool.order.len() implies (now.pool.plain <= k
-        <==> now.tree.nodes[(#[trigger] now.pool.order[k]) as int] is Some) by {
-        assert(st.pool.order[k] < st.n());
-    }
-    assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
-        t,
-        now.sealed[t] as int,
-        #[trigger] now.anchor[t],
-    ) by {
-        assert(st.rows[t].len() >= st.sealed[t]);
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a caller of a layer group can see and rely on.
+#[cfg(verus_only)]
+use super::inv::*;
 use super::LayerGroup;
 #[cfg(verus_only)]
 use super::NO_ANCHOR;
-#[cfg(verus_only)]
-use super::inv::*;
 use vstd::prelude::*;
 
 verus! {
@@ -42,18 +42,22 @@ pub ghost struct TableUpdate {
 /// The updates that entries `from..to` of a seat's table amount to.
 pub open spec fn appended(seat: int, table: Seq<u32>, from: int, to: int) -> Seq<TableUpdate> {
     Seq::new(
-        if from <= to { (to - from) as nat } else { 0 },
+        if from <= to {
+            (to - from) as nat
+        } else {
+            0
+        },
         |j: int|
-            TableUpdate {
-                seat: seat as u32,
-                index: (from + j) as u32,
-                block: table[from + j],
-            },
+            TableUpdate { seat: seat as u32, index: (from + j) as u32, block: table[from + j] },
     )
 }
 
 pub open spec fn min(a: int, b: int) -> int {
-    if a <= b { a } else { b }
+    if a <= b {
+        a
+    } else {
+        b
+    }
 }
 
 impl LayerGroup {

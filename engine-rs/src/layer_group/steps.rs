@@ -41,7 +41,11 @@ impl State {
         State {
             rows: self.rows.update(s, self.rows[s].push(b)),
             pool: self.pool.alloc((s, self.rows[s].len() as int)),
-            tree: if self.pool.plain == 0 { self.tree.unregister(b) } else { self.tree },
+            tree: if self.pool.plain == 0 {
+                self.tree.unregister(b)
+            } else {
+                self.tree
+            },
             ..self
         }
     }
@@ -54,9 +58,20 @@ impl State {
             rows: self.rows.update(s, self.rows[s].drop_last()),
             sealed: self.sealed.update(
                 s,
-                if self.sealed[s] > len { len as usize } else { self.sealed[s] },
+                if self.sealed[s] > len {
+                    len as usize
+                } else {
+                    self.sealed[s]
+                },
             ),
-            anchor: self.anchor.update(s, if len == 0 { 0 } else { NO_ANCHOR }),
+            anchor: self.anchor.update(
+                s,
+                if len == 0 {
+                    0
+                } else {
+                    NO_ANCHOR
+                },
+            ),
             pool: self.pool.release(b, (s, len), self.tree.nodes[b as int] is Some),
             ..self
         }
@@ -65,10 +80,7 @@ impl State {
     /// The slot of position `p` of seat `s` holds `v`.
     pub open spec fn put(self, s: int, p: int, v: Option<Seq<u32>>) -> State {
         let b = self.rows[s][p / self.size] as int;
-        State {
-            content: self.content.update(b, self.content[b].update(p % self.size, v)),
-            ..self
-        }
+        State { content: self.content.update(b, self.content[b].update(p % self.size, v)), ..self }
     }
 
     /// Positions `from..to` of seat `s` hold what `f` says.
@@ -114,7 +126,12 @@ impl State {
             pool: self.pool.forget(),
             anchor: Seq::new(
                 self.anchor.len(),
-                |s: int| if self.rows[s].len() > 0 { NO_ANCHOR } else { 0 },
+                |s: int|
+                    if self.rows[s].len() > 0 {
+                        NO_ANCHOR
+                    } else {
+                        0
+                    },
             ),
             ..self
         }

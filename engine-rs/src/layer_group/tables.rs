@@ -169,7 +169,8 @@ impl BlockTables {
         proof {
             assert forall|t: int| 0 <= t < self.rows@.len() implies #[trigger] self.row_ok(t) by {
                 assert(was.row_ok(t));
-                assert forall|j: int| 0 <= j < self.rows@[t].len() implies #[trigger] self.rows@[t][j]
+                assert forall|j: int|
+                    0 <= j < self.rows@[t].len() implies #[trigger] self.rows@[t][j]
                     == self.cells@[t * self.row_len + j] by {
                     lemma_cell(self.lens@.len() as int, self.row_len as int, t, j);
                     if t != s {
@@ -214,7 +215,8 @@ impl BlockTables {
         proof {
             assert forall|t: int| 0 <= t < self.rows@.len() implies #[trigger] self.row_ok(t) by {
                 assert(was.row_ok(t));
-                assert forall|j: int| 0 <= j < self.rows@[t].len() implies #[trigger] self.rows@[t][j]
+                assert forall|j: int|
+                    0 <= j < self.rows@[t].len() implies #[trigger] self.rows@[t][j]
                     == self.cells@[t * self.row_len + j] by {
                     assert(self.rows@[t][j] == was.rows@[t][j]);
                 }

@@ -10,7 +10,11 @@ verus! {
 
 /// A chain's entry `i`, [`NONE`] past its end.
 pub open spec fn entry(chain: Seq<u32>, i: int) -> u32 {
-    if 0 <= i < chain.len() { chain[i] } else { NONE }
+    if 0 <= i < chain.len() {
+        chain[i]
+    } else {
+        NONE
+    }
 }
 
 /// `head` and `next` lead through the chain.
@@ -21,10 +25,15 @@ pub open spec fn chain_ok(chain: Seq<u32>, head: u32, next: Seq<u32>) -> bool {
 }
 
 /// A chain's blocks are distinct nodes of bucket `k`.
-pub open spec fn members_ok(chain: Seq<u32>, nodes: Seq<Option<Node>>, bucket: Seq<u32>, k: int) -> bool {
+pub open spec fn members_ok(
+    chain: Seq<u32>,
+    nodes: Seq<Option<Node>>,
+    bucket: Seq<u32>,
+    k: int,
+) -> bool {
     &&& forall|i: int|
-        0 <= i < chain.len() ==> (#[trigger] chain[i]) < nodes.len() && nodes[chain[i] as int] is Some
-            && bucket[chain[i] as int] == k
+        0 <= i < chain.len() ==> (#[trigger] chain[i]) < nodes.len()
+            && nodes[chain[i] as int] is Some && bucket[chain[i] as int] == k
     &&& forall|i: int, j: int|
         #![trigger chain[i], chain[j]]
         0 <= i < j < chain.len() ==> chain[i] != chain[j]

@@ -7,9 +7,11 @@
 use vstd::prelude::*;
 
 mod exec;
+mod exec_update;
 mod hash;
 mod inv;
 pub(crate) mod proof;
+mod proof_arrays;
 mod spec;
 #[cfg(test)]
 mod tests;

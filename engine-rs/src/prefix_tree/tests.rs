@@ -19,7 +19,10 @@ impl PrefixTree {
             let mut b = head;
             while b != NONE {
                 assert!(chained.insert(b), "block {b} is chained twice");
-                assert!(self.is_registered(b), "block {b} is chained and not registered");
+                assert!(
+                    self.is_registered(b),
+                    "block {b} is chained and not registered"
+                );
                 assert_eq!(self.bucket[b as usize] as usize, k);
                 b = self.chain[b as usize];
             }

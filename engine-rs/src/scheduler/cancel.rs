@@ -1,6 +1,8 @@
 //! A plan that never was: its rows are to be planned again.
 use super::*;
+#[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -8,13 +10,13 @@ verus! {
 
 impl Scheduler {
     /// The newest entry in the queue is taken back.
-    pub fn cancel_entry(&mut self, open: Ghost<nat>)
+    pub fn cancel_entry(&mut self, Ghost(open): Ghost<nat>)
         requires
-            old(self).inv_with(open@),
-            open@ > 0,
+            old(self).inv_with(open),
+            open > 0,
             old(self).draft == 0,
         ensures
-            final(self).inv_with((open@ - 1) as nat),
+            final(self).inv_with((open - 1) as nat),
             final(self).only_seq(old(self), old(self).queue@.last().seq as int),
             final(self).queue@ == old(self).queue@.drop_last(),
             final(self).plans == old(self).plans,
@@ -55,10 +57,7 @@ impl Scheduler {
             assert(before.seqs@[i as int].live());
             assert(before.seqs@[i as int].wf(before.config));
         }
-        let running = match self.seqs[i].phase {
-            Phase::Running => true,
-            _ => false,
-        };
+        let running = self.seqs[i].is_running();
         proof {
             let s = before.seqs@[i as int];
             let t0 = Track { ok: true, pos: s.computed as int, len: s.len() };

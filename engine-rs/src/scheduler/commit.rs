@@ -21,7 +21,7 @@ pub enum Outcome {
 
 /// Counts the positions `from..to` as computed in every group.
 fn commit_all(
-    c: &Config,
+    Ghost(c): Ghost<Config>,
     groups: &mut Vec<LayerGroup>,
     seat: u32,
     salt: u64,
@@ -33,7 +33,7 @@ fn commit_all(
         c.wf(),
         seat < c.max_seqs,
         from <= to <= tokens@.len(),
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
         forall|g: int| 0 <= g < old(groups)@.len() ==> committed(
             (#[trigger] old(groups)@[g]).seat(seat as int),
             tokens@,
@@ -42,7 +42,7 @@ fn commit_all(
             c.block_size,
         ),
     ensures
-        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        groups_frame(c, old(groups)@, final(groups)@, seat as int),
         forall|g: int| 0 <= g < final(groups)@.len() ==> committed(
             (#[trigger] final(groups)@[g]).seat(seat as int),
             tokens@,
@@ -61,7 +61,7 @@ fn commit_all(
             c.wf(),
             seat < c.max_seqs,
             from <= to <= tokens@.len(),
-            groups_frame(*c, before, groups@, seat as int),
+            groups_frame(c, before, groups@, seat as int),
             forall|h: int| 0 <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table
                 == before[h].seat(seat as int).table,
             forall|h: int| g <= h < groups@.len() ==> committed(
@@ -82,7 +82,7 @@ fn commit_all(
     {
         let ghost prev = groups@;
         proof {
-            assert(group_ok(*c, groups@[g as int]));
+            assert(group_ok(c, groups@[g as int]));
             groups@[g as int].lemma_bounds(seat as int);
         }
         groups[g].commit(seat as usize, salt, tokens, from as usize, to as usize);
@@ -125,14 +125,14 @@ fn contains(list: &Vec<u32>, x: u32) -> (found: bool)
 
 impl Scheduler {
     /// The first entry in the queue is over. `token` is its sequence's next one, if its last row was sampled.
-    pub fn commit_entry(&mut self, open: Ghost<nat>, token: u32) -> (outcome: Outcome)
+    pub fn commit_entry(&mut self, Ghost(open): Ghost<nat>, token: u32) -> (outcome: Outcome)
         requires
-            old(self).inv_with(open@),
-            open@ > 0,
+            old(self).inv_with(open),
+            open > 0,
             old(self).draft == 0,
             token < old(self).config.vocab_size,
         ensures
-            final(self).inv_with((open@ - 1) as nat),
+            final(self).inv_with((open - 1) as nat),
             final(self).only_seq(old(self), old(self).queue@[0].seq as int),
             final(self).queue@ == old(self).queue@.drop_first(),
             final(self).plans == old(self).plans,
@@ -165,14 +165,11 @@ impl Scheduler {
             assert(before.seqs@[i as int].live());
             assert(before.seqs@[i as int].wf(before.config));
         }
-        let running = match self.seqs[i].phase {
-            Phase::Running => true,
-            _ => false,
-        };
+        let running = self.seqs[i].is_running();
         if !running {
             self.seqs[i].in_flight -= 1;
             proof {
-                lemma_committed(before, *self, i as int, open@);
+                lemma_committed(before, *self, i as int, open);
             }
             return Outcome::Dropped;
         }
@@ -193,7 +190,7 @@ impl Scheduler {
                 assert(seat_ok(before.seqs@[i as int], before.groups@[g].seat(s0.seat as int), before.config.block_size));
             }
         }
-        commit_all(&self.config, &mut self.groups, e.seat, self.seqs[i].salt, &self.seqs[i].tokens, e.from, e.to);
+        commit_all(Ghost(self.config), &mut self.groups, e.seat, self.seqs[i].salt, &self.seqs[i].tokens, e.from, e.to);
         let seq = &mut self.seqs[i];
         seq.in_flight -= 1;
         seq.computed = e.to;
@@ -226,7 +223,7 @@ impl Scheduler {
                 assert(seat_ok(s0, before.groups@[g].seat(s0.seat as int), before.config.block_size));
                 assert forall|p: int| 0 <= p < s.computed implies #[trigger] v.kv[p] == Some(s.tokens@.take(p + 1)) by {}
             }
-            lemma_committed(before, *self, i as int, open@);
+            lemma_committed(before, *self, i as int, open);
         }
         outcome
     }
@@ -252,146 +249,6 @@ pub open spec fn committed_seq(a: Sequence, b: Sequence, e: Entry, token: u32, o
     } else {
         &&& outcome is Dropped
         &&& b == (Sequence { in_flight: b.in_flight, ..a })
-    }
-}
-
-/// The first entry left the queue; its sequence, number `i`, is as it should be after that.
-proof fn lemma_committed(a: Scheduler, b: Scheduler, i: int, open: nat)
-    requires
-        a.inv_with(open),
-        open > 0,
-        a.draft == 0,
-        a.queue@.len() > 0,
-        a.queue@[0].seq == i,
-        0 <= i < a.seqs@.len(),
-        b.only_seq(&a, i),
-        b.queue@ == a.queue@.drop_first(),
-        b.running == a.running,
-        b.waiting == a.waiting,
-        b.plans == a.plans,
-        b.draft == 0,
-        b.draft_rows == a.draft_rows,
-        b.free_seats == a.free_seats,
-        b.free_entries == a.free_entries,
-        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        a.seqs@[i].live() && b.seqs@[i].live(),
-        b.seqs@[i].seat == a.seqs@[i].seat,
-        b.seqs@[i].wf(b.config),
-        b.seqs@[i].in_flight == a.seqs@[i].in_flight - 1,
-        b.seqs@[i].phase is Running ==> track_ok(b.queue@, i, b.seqs@[i]),
-        b.seqs@[i].phase is Running ==> forall|g: int| 0 <= g < b.groups@.len() ==> seat_ok(
-            b.seqs@[i],
-            (#[trigger] b.groups@[g]).seat(b.seqs@[i].seat as int),
-            b.config.block_size,
-        ),
-    ensures
-        b.inv_with((open - 1) as nat),
-{
-    lemma_same_lists(a, b, i);
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].in_flight
-        == entries_of(b.queue@, j) by {
-        if j != i {
-            assert(b.seqs@[j] == a.seqs@[j]);
-        }
-    }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).phase is Running implies track_ok(
-        b.queue@,
-        j,
-        b.seqs@[j],
-    ) by {
-        if j != i {
-            assert(b.seqs@[j] == a.seqs@[j]);
-            assert(track_ok(a.queue@, j, a.seqs@[j]));
-        }
-    }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies {
-        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
-        &&& b.seqs@[b.queue@[m].seq as int].live()
-        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
-    } by {
-        assert(b.queue@[m] == a.queue@[m + 1]);
-        assert(a.seqs@[a.queue@[m + 1].seq as int].live());
-    }
-    assert(span(b.queue@, b.queue@.len() as int) == 0);
-    assert(span(a.queue@, a.queue@.len() as int) == 0);
-}
-
-/// Sequence `i` kept its seat, and stands where it should; the lists are the same.
-pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
-    requires
-        a.groups_ok() && a.seqs_ok() && a.running_ok() && a.waiting_ok() && a.free_entries_ok() && a.seats_ok()
-            && a.tables_ok(),
-        0 <= i < a.seqs@.len(),
-        b.only_seq(&a, i),
-        b.running == a.running,
-        b.waiting == a.waiting,
-        b.free_seats == a.free_seats,
-        b.free_entries == a.free_entries,
-        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        a.seqs@[i].live() && b.seqs@[i].live(),
-        b.seqs@[i].seat == a.seqs@[i].seat,
-        b.seqs@[i].wf(b.config),
-        b.seqs@[i].phase is Running ==> forall|g: int| 0 <= g < b.groups@.len() ==> seat_ok(
-            b.seqs@[i],
-            (#[trigger] b.groups@[g]).seat(b.seqs@[i].seat as int),
-            b.config.block_size,
-        ),
-    ensures
-        b.groups_ok() && b.seqs_ok() && b.running_ok() && b.waiting_ok() && b.free_entries_ok() && b.seats_ok()
-            && b.tables_ok(),
-{
-    let seat = a.seqs@[i].seat;
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
-        assert(a.seqs@[a.running@[m] as int].live());
-    }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
-        assert(a.seqs@[j].live());
-    }
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
-        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
-    } by {
-        assert(a.waiting@[m] != i);
-    }
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
-        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
-    } by {
-        assert(a.free_entries@[m] != i);
-    }
-    assert(!a.free_seats@.contains(seat));
-    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
-        assert(a.free_seats@.contains(a.free_seats@[m]));
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
-    }
-    assert forall|x: int, y: int| #![trigger b.seqs@[x], b.seqs@[y]]
-        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live() && b.seqs@[y].live()
-        implies b.seqs@[x].seat != b.seqs@[y].seat by {
-        assert(a.seqs@[x].live() && a.seqs@[y].live());
-        assert(a.seqs@[x].seat != a.seqs@[y].seat);
-    }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
-        < b.config.max_seqs && !b.free_seats@.contains(b.seqs@[j].seat) by {
-        assert(a.seqs@[j].live());
-    }
-    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
-        if j != i {
-            assert(b.seqs@[j] == a.seqs@[j]);
-            assert(a.seqs@[j].seat != seat);
-            assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
-        }
     }
 }
 

@@ -64,7 +64,7 @@ fn smallest(num_blocks: &Vec<u32>) -> (least: u32)
 }
 
 /// A group of each size; `None` when a size is out of bounds.
-fn make_groups(c: &Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bool) -> (r: Option<Vec<LayerGroup>>)
+fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bool) -> (r: Option<Vec<LayerGroup>>)
     requires
         c.wf(),
         c.max_seqs * row_len <= u32::MAX,
@@ -73,7 +73,7 @@ fn make_groups(c: &Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bo
     ensures
         r matches Some(groups) ==> {
             &&& groups@.len() == num_blocks@.len()
-            &&& forall|g: int| 0 <= g < groups@.len() ==> group_ok(*c, #[trigger] groups@[g])
+            &&& forall|g: int| 0 <= g < groups@.len() ==> group_ok(c, #[trigger] groups@[g])
             &&& forall|g: int, s: int| #![trigger groups@[g].seat(s)]
                 0 <= g < groups@.len() && 0 <= s < c.max_seqs ==> groups@[g].seat(s).table.len() == 0
         },
@@ -88,7 +88,7 @@ fn make_groups(c: &Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bo
             forall|h: int| 0 <= h < num_blocks@.len() ==> c.capacity <= #[trigger] num_blocks@[h],
             g <= num_blocks@.len(),
             groups@.len() == g,
-            forall|h: int| 0 <= h < g ==> group_ok(*c, #[trigger] groups@[h]),
+            forall|h: int| 0 <= h < g ==> group_ok(c, #[trigger] groups@[h]),
             forall|h: int, s: int| #![trigger groups@[h].seat(s)]
                 0 <= h < g && 0 <= s < c.max_seqs ==> groups@[h].seat(s).table.len() == 0,
         decreases num_blocks@.len() - g,
@@ -180,7 +180,7 @@ impl Scheduler {
         }
         let capacity = smallest(&num_blocks);
         let config = Config { block_size, max_seqs, max_batched_tokens, max_model_len, vocab_size, capacity };
-        let groups = match make_groups(&config, &num_blocks, row_len as u32, prefix_cache) {
+        let groups = match make_groups(config, &num_blocks, row_len as u32, prefix_cache) {
             Some(groups) => groups,
             None => {
                 return Err(ConfigError::NumBlocks);

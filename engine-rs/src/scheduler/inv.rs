@@ -1,5 +1,7 @@
 use super::*;
+#[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 

@@ -3,32 +3,57 @@ mod admit;
 mod cancel;
 mod commit;
 mod create;
+mod draft;
 mod emit;
+mod error;
+mod forget;
 mod inv;
 mod plan;
 mod plans;
 mod proof;
+mod proof_admit;
+mod proof_commit;
+mod proof_emit;
+mod proof_plan;
+mod proof_requests;
+mod proof_seats;
 mod requests;
+mod reserve;
 mod retire;
 mod rows;
 mod schedule;
 mod seats;
+mod share;
 mod spec;
 mod tables;
 
-pub use admit::*;
-pub use cancel::*;
 pub use commit::*;
 pub use create::*;
-pub use emit::*;
-pub use inv::*;
+pub use error::*;
 pub use plan::*;
-pub use plans::*;
-pub use proof::*;
 pub use requests::*;
-pub use retire::*;
-pub use rows::*;
-pub use schedule::*;
-pub use seats::*;
 pub use spec::*;
 pub use tables::*;
+#[cfg(verus_only)]
+pub use {
+    admit::*,
+    cancel::*,
+    draft::*,
+    emit::*,
+    forget::*,
+    inv::*,
+    plans::*,
+    proof::*,
+    proof_admit::*,
+    proof_commit::*,
+    proof_emit::*,
+    proof_plan::*,
+    proof_requests::*,
+    proof_seats::*,
+    reserve::*,
+    retire::*,
+    rows::*,
+    schedule::*,
+    seats::*,
+    share::*,
+};

@@ -1,6 +1,8 @@
 //! Whole plans: committed oldest first, cancelled newest first.
 use super::*;
+#[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 

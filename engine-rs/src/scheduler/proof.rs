@@ -1,5 +1,8 @@
+#[cfg(verus_only)]
 use super::*;
+#[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 

@@ -1,5 +1,6 @@
 //! What is over gives back its seat, its blocks and its entry.
 use super::*;
+#[cfg(verus_only)]
 use crate::layer_group::*;
 use crate::sequence::*;
 use vstd::prelude::*;
@@ -69,7 +70,7 @@ impl Scheduler {
             assert(before.seqs@[i as int].live());
         }
         let seat = self.seqs[i as usize].seat;
-        release_all(&self.config, &mut self.groups, seat);
+        release_all(Ghost(self.config), &mut self.groups, seat);
         self.free_seats.push(seat);
         self.free_entry(i);
         proof {
@@ -148,10 +149,7 @@ impl Scheduler {
         {
             let i = self.running[k] as usize;
             assert(self.seqs@[self.running@[k as int] as int].live());
-            let over = match self.seqs[i].phase {
-                Phase::Draining => self.seqs[i].in_flight == 0,
-                _ => false,
-            };
+            let over = matches!(self.seqs[i].phase, Phase::Draining) && self.seqs[i].in_flight == 0;
             if over {
                 let ghost before = *self;
                 self.retire(k);

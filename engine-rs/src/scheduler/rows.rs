@@ -1,6 +1,8 @@
 //! Adding one sequence's rows to the plan being made.
 use super::*;
+#[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 

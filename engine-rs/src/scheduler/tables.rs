@@ -1,4 +1,5 @@
 //! One operation on the tables of a seat in every group.
+#[cfg(verus_only)]
 use super::*;
 use crate::layer_group::*;
 use crate::sequence::*;
@@ -35,13 +36,13 @@ pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: in
 }
 
 /// Empties the seat's table in every group.
-pub fn release_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32)
+pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32)
     requires
         c.wf(),
         seat < c.max_seqs,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
-        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        groups_frame(c, old(groups)@, final(groups)@, seat as int),
         forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table.len()
             == 0,
 {
@@ -51,12 +52,12 @@ pub fn release_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32)
         invariant
             g <= groups@.len(),
             seat < c.max_seqs,
-            groups_frame(*c, before, groups@, seat as int),
+            groups_frame(c, before, groups@, seat as int),
             forall|h: int| 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;
-        assert(group_ok(*c, groups@[g as int]));
+        assert(group_ok(c, groups@[g as int]));
         groups[g].release(seat as usize);
         assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
             0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
@@ -69,14 +70,14 @@ pub fn release_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32)
 
 /// Makes every table of the seat cover `blocks` blocks; `false` when some group has too few free
 /// ones (tables of other groups may have grown).
-pub fn grow_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32, blocks: usize) -> (ok: bool)
+pub fn grow_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32, blocks: usize) -> (ok: bool)
     requires
         c.wf(),
         seat < c.max_seqs,
         blocks * c.block_size < c.max_model_len + c.block_size,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
-        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        groups_frame(c, old(groups)@, final(groups)@, seat as int),
         forall|g: int| 0 <= g < final(groups)@.len() ==> extends(
             old(groups)@[g].seat(seat as int),
             (#[trigger] final(groups)@[g]).seat(seat as int),
@@ -103,7 +104,7 @@ pub fn grow_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32, blocks: usi
             c.wf(),
             seat < c.max_seqs,
             blocks * c.block_size < c.max_model_len + c.block_size,
-            groups_frame(*c, before, groups@, seat as int),
+            groups_frame(c, before, groups@, seat as int),
             forall|h: int| 0 <= h < groups@.len() ==> extends(
                 before[h].seat(seat as int),
                 (#[trigger] groups@[h]).seat(seat as int),
@@ -113,8 +114,8 @@ pub fn grow_all(c: &Config, groups: &mut Vec<LayerGroup>, seat: u32, blocks: usi
     {
         let ghost prev = groups@;
         proof {
-            assert(group_ok(*c, groups@[g as int]));
-            lemma_row_fits(*c, groups@[g as int].row_len(), blocks as nat);
+            assert(group_ok(c, groups@[g as int]));
+            lemma_row_fits(c, groups@[g as int].row_len(), blocks as nat);
             prev[g as int].lemma_bounds(seat as int);
         }
         let grown = groups[g].grow(seat as usize, blocks);
@@ -209,7 +210,7 @@ pub fn blocks_for(n: u32, block_size: u32) -> (k: usize)
 /// Gives the empty seat the cached blocks that begin `tokens`, the same number in every group, at most
 /// `max_blocks`; returns that number.
 pub fn attach_all(
-    c: &Config,
+    Ghost(c): Ghost<Config>,
     groups: &mut Vec<LayerGroup>,
     seat: u32,
     salt: u64,
@@ -219,11 +220,11 @@ pub fn attach_all(
     requires
         c.wf(),
         seat < c.max_seqs,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(*c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
         forall|g: int| 0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(seat as int).table.len()
             == 0,
     ensures
-        groups_frame(*c, old(groups)@, final(groups)@, seat as int),
+        groups_frame(c, old(groups)@, final(groups)@, seat as int),
         k <= max_blocks,
         forall|g: int| 0 <= g < final(groups)@.len() ==> attached(
             (#[trigger] final(groups)@[g]).seat(seat as int),
@@ -240,7 +241,7 @@ pub fn attach_all(
             seat < c.max_seqs,
             want <= max_blocks,
             before == old(groups)@,
-            groups_frame(*c, before, groups@, seat as int),
+            groups_frame(c, before, groups@, seat as int),
             forall|g: int| 0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len() == 0,
         decreases want,
     {
@@ -253,7 +254,7 @@ pub fn attach_all(
                 seat < c.max_seqs,
                 least <= want <= max_blocks,
                 before == old(groups)@,
-                groups_frame(*c, before, groups@, seat as int),
+                groups_frame(c, before, groups@, seat as int),
                 forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
                 least == want ==> forall|h: int| 0 <= h < g ==> attached(
                     (#[trigger] groups@[h]).seat(seat as int),
@@ -264,7 +265,7 @@ pub fn attach_all(
             decreases groups@.len() - g,
         {
             let ghost prev = groups@;
-            assert(group_ok(*c, groups@[g as int]));
+            assert(group_ok(c, groups@[g as int]));
             let k = groups[g].attach(seat as usize, salt, tokens, want);
             proof {
                 groups@[g as int].lemma_bounds(seat as int);
@@ -282,7 +283,7 @@ pub fn attach_all(
         if least == want {
             return want;
         }
-        release_all(c, groups, seat);
+        release_all(Ghost(c), groups, seat);
         want = least;
     }
 }

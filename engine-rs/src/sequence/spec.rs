@@ -78,6 +78,13 @@ pub struct Sequence {
 }
 
 impl Sequence {
+    pub fn is_running(&self) -> (b: bool)
+        ensures
+            b == (self.phase is Running),
+    {
+        matches!(self.phase, Phase::Running)
+    }
+
     /// Known tokens.
     pub open spec fn len(&self) -> int {
         self.tokens@.len() as int

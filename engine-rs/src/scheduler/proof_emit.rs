@@ -1,0 +1,218 @@
+//! Writing down one entry after the other makes a well-formed plan.
+use super::*;
+#[cfg(verus_only)]
+use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+impl Scheduler {
+    /// What holds of a plan while its entries are written down, the first `n` sequences so far.
+    pub open spec fn partial(&self, p: Plan, n: int) -> bool {
+        let first = self.queue@.len() - self.draft;
+        &&& 0 <= n <= self.draft
+        &&& self.arrays_ok(p)
+        &&& self.sequences_ok(p)
+        &&& self.wanted_ok(p)
+        &&& p.seats@.len() == n <= p.rows@.len()
+        &&& p.rows@.len() + span(self.queue@, first + n) == self.draft_rows
+        &&& forall|k: int| 0 <= k < n ==> #[trigger] p.seats@[k] == self.queue@[first + k].seat
+        &&& forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
+            0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (p.rows@[q].seat, p.rows@[q].pos)
+        &&& forall|r: int| 0 <= r < p.rows@.len() ==> exists|k: int|
+            0 <= k < n && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat
+    }
+
+    /// The rows of `p` are those of `o` and the positions of entry `e` below `pos`; the lists of sequences are
+    /// those of `o`.
+    pub open spec fn extended(&self, o: Plan, p: Plan, e: Entry, pos: int) -> bool {
+        let n = o.rows@.len() as int;
+        &&& p.rows@.len() == n + (pos - e.from)
+        &&& forall|r: int| 0 <= r < n ==> #[trigger] p.rows@[r] == o.rows@[r]
+        &&& forall|r: int| n <= r < p.rows@.len() ==> #[trigger] p.rows@[r] == (Row { seq: e.seq, seat: e.seat,
+            pos: (e.from + (r - n)) as u32 })
+        &&& p.id == o.id
+        &&& p.query_start == o.query_start
+        &&& p.seats == o.seats
+        &&& p.seq_lens == o.seq_lens
+        &&& p.seq_ids == o.seq_ids
+        &&& p.sample_seqs == o.sample_seqs
+    }
+
+    pub(super) proof fn lemma_span_nonneg(&self, a: int)
+        requires
+            self.inv(),
+            self.queue@.len() - self.draft <= a,
+            0 <= a,
+        ensures
+            span(self.queue@, a) >= 0,
+        decreases self.queue@.len() - a,
+    {
+        if a < self.queue@.len() {
+            assert(self.in_draft(a));
+            assert(draft_entry_ok(self.queue@[a], self.seqs@[self.queue@[a].seq as int]));
+            self.lemma_span_nonneg(a + 1);
+        }
+    }
+
+    /// `p` is `o` and the rows and the lists of the next entry, `e`.
+    pub open spec fn one_more(&self, o: Plan, p: Plan, e: Entry, n: int) -> bool {
+        &&& 0 <= n < self.draft
+        &&& self.partial(o, n)
+        &&& e == self.queue@[self.queue@.len() - self.draft + n]
+        &&& e.from < e.to
+        &&& forall|r: int| 0 <= r < o.rows@.len() ==> (#[trigger] o.rows@[r]).seat != e.seat
+        &&& forall|k: int| 0 <= k < n ==> #[trigger] o.seats@[k] != e.seat
+        &&& self.arrays_ok(p)
+        &&& self.extended(
+            o,
+            Plan { query_start: o.query_start, seats: o.seats, seq_lens: o.seq_lens, seq_ids: o.seq_ids,
+                sample_seqs: o.sample_seqs, ..p },
+            e,
+            e.to as int,
+        )
+        &&& p.query_start@ == o.query_start@.push(p.rows@.len() as u32)
+        &&& p.seats@ == o.seats@.push(e.seat)
+        &&& p.seq_lens@ == o.seq_lens@.push(e.to)
+        &&& p.seq_ids@ == o.seq_ids@.push(spec_seq_id(e.seq, self.seqs@[e.seq as int].generation))
+        &&& p.sample_seqs@ == o.sample_seqs@ || p.sample_seqs@ == o.sample_seqs@.push(n as u32)
+    }
+
+    pub(super) proof fn lemma_sequences_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.one_more(o, p, e, n),
+        ensures
+            self.sequences_ok(p),
+    {
+        let m = o.rows@.len() as int;
+        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.query_start@[k] < p.query_start@[k + 1] by {
+            if k < n {
+                assert(o.query_start@[k] < o.query_start@[k + 1]);
+            }
+        }
+        assert forall|k: int, r: int| #![trigger p.seats@[k], p.rows@[r]]
+            0 <= k < n + 1 && p.query_start@[k] <= r < p.query_start@[k + 1] implies self.belongs(p, k, r) by {
+            if k < n {
+                self.lemma_starts_ascend(o, k + 1, n);
+                assert(o.seats@[k] == p.seats@[k]);
+                assert(p.rows@[r] == o.rows@[r]);
+                assert(self.belongs(o, k, r));
+            }
+        }
+        assert forall|j: int, k: int| #![trigger p.seats@[j], p.seats@[k]]
+            0 <= j < k < n + 1 implies p.seats@[j] != p.seats@[k] by {
+            assert(o.seats@[j] == p.seats@[j]);
+            if k < n {
+                assert(o.seats@[k] == p.seats@[k]);
+            }
+        }
+    }
+
+    pub(super) proof fn lemma_samples_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.one_more(o, p, e, n),
+            self.logits_ok(p),
+            n <= u32::MAX,
+        ensures
+            self.wanted_ok(p),
+    {
+        assert forall|a: int| 0 <= a < p.sample_seqs@.len() implies (#[trigger] p.sample_seqs@[a]) < p.seats@.len() by {
+            if a < o.sample_seqs@.len() {
+                assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
+            }
+        }
+        assert forall|a: int, b: int| #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
+            0 <= a < b < p.sample_seqs@.len() implies p.sample_seqs@[a] < p.sample_seqs@[b] by {
+            assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
+            if b < o.sample_seqs@.len() {
+                assert(o.sample_seqs@[b] == p.sample_seqs@[b]);
+            }
+        }
+    }
+
+    /// One more sequence is written down.
+    pub(super) proof fn lemma_entry_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.inv(),
+            self.one_more(o, p, e, n),
+            self.logits_ok(p),
+        ensures
+            self.partial(p, n + 1),
+    {
+        self.lemma_sequences_done(o, p, e, n);
+        self.lemma_samples_done(o, p, e, n);
+        let first = self.queue@.len() - self.draft;
+        let m = o.rows@.len() as int;
+        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.seats@[k] == self.queue@[first + k].seat by {
+            if k < n {
+                assert(o.seats@[k] == p.seats@[k]);
+            }
+        }
+        assert forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
+            0 <= r < q < p.rows@.len() implies (p.rows@[r].seat, p.rows@[r].pos) != (
+            p.rows@[q].seat,
+            p.rows@[q].pos,
+        ) by {
+            if q < m {
+                assert(p.rows@[r] == o.rows@[r] && p.rows@[q] == o.rows@[q]);
+            } else if r < m {
+                assert(p.rows@[r] == o.rows@[r]);
+            }
+        }
+        assert forall|r: int| 0 <= r < p.rows@.len() implies exists|k: int|
+            0 <= k < n + 1 && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat by {
+            if r < m {
+                assert(p.rows@[r] == o.rows@[r]);
+                let k = choose|k: int| 0 <= k < n && o.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
+                assert(p.rows@[r].seat == self.queue@[first + k].seat);
+            } else {
+                assert(p.rows@[r].seat == self.queue@[first + n].seat);
+            }
+        }
+    }
+
+    pub(super) proof fn lemma_starts_ascend(&self, p: Plan, j: int, k: int)
+        requires
+            self.sequences_ok(p),
+            0 <= j <= k <= p.seats@.len(),
+        ensures
+            p.query_start@[j] <= p.query_start@[k],
+        decreases k - j,
+    {
+        if j < k {
+            self.lemma_starts_ascend(p, j, k - 1);
+            assert(p.query_start@[k - 1] < p.query_start@[k - 1 + 1]);
+        }
+    }
+}
+
+/// No seat looks different.
+pub proof fn lemma_same_seats(a: Scheduler, b: Scheduler)
+    requires
+        a.inv(),
+        b == (Scheduler { groups: b.groups, ..a }),
+        groups_frame(a.config, a.groups@, b.groups@, -1),
+    ensures
+        b.inv(),
+{
+    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+        b.seqs@[j],
+        b.groups@[g].seat(b.seqs@[j].seat as int),
+        b.config.block_size,
+    ) by {
+        assert(a.seqs@[j].live());
+        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
+        assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
+    }
+    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
+        b.free_seats@[m] as int,
+    ).table.len() == 0 by {
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+    }
+}
+
+} // verus!

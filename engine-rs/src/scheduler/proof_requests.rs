@@ -1,0 +1,178 @@
+//! Sequences come and are aborted: the invariant holds again.
+#[cfg(verus_only)]
+use super::*;
+#[cfg(verus_only)]
+use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+pub(super) proof fn lemma_blocks_fit(n: u32, block_size: u32, capacity: u32)
+    requires
+        exists|k: int| n <= #[trigger] (k * block_size) && k <= capacity,
+    ensures
+        n <= capacity * block_size,
+{
+    let k = choose|k: int| n <= #[trigger] (k * block_size) && k <= capacity;
+    assert(k * block_size <= capacity * block_size) by (nonlinear_arith)
+        requires
+            k <= capacity,
+    ;
+}
+
+/// One more entry, free, at the end.
+pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
+    requires
+        a.inv(),
+        b == (Scheduler { seqs: b.seqs, free_entries: b.free_entries, ..a }),
+        b.free_entries@ == a.free_entries@,
+        b.seqs@.len() == a.seqs@.len() + 1 <= u32::MAX,
+        forall|j: int| 0 <= j < a.seqs@.len() ==> #[trigger] b.seqs@[j] == a.seqs@[j],
+        b.seqs@.last().phase is Free,
+    ensures
+        b.inv(),
+{
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies j < a.seqs@.len() by {}
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+        b.seqs@[j],
+        b.groups@[g].seat(b.seqs@[j].seat as int),
+        b.config.block_size,
+    ) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
+    }
+    assert forall|x: int, y: int| #![trigger b.seqs@[x], b.seqs@[y]]
+        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live() && b.seqs@[y].live()
+        implies b.seqs@[x].seat != b.seqs@[y].seat by {
+        assert(a.seqs@[x].live() && a.seqs@[y].live());
+    }
+}
+
+/// A sequence came to the end of the waiting queue, in a free entry.
+pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        a.seqs@[i].phase is Free,
+        !a.free_entries@.contains(i as u32),
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, waiting: b.waiting, ..a }),
+        b.seqs@[i].phase is Waiting,
+        b.seqs@[i].wf(b.config),
+        b.waiting@ == a.waiting@.push(i as u32),
+        a.draft == 0,
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < a.waiting@.len() implies (#[trigger] a.waiting@[m]) != i by {
+        assert(!(a.seqs@[a.waiting@[m] as int].phase is Free));
+    }
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        if m < a.waiting@.len() {
+            assert(b.waiting@[m] == a.waiting@[m]);
+        }
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        if j == i {
+            assert(b.waiting@[a.waiting@.len() as int] == i as u32);
+        } else {
+            assert(b.seqs@[j] == a.seqs@[j]);
+            let m = a.waiting@.index_of(j as u32);
+            assert(b.waiting@[m] == j as u32);
+        }
+    }
+    assert(b.waiting@.no_duplicates());
+    lemma_idle_entry(a, b, i);
+}
+
+/// An aborted sequence stays in the waiting queue until it is at the front.
+pub(super) proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        a.seqs@[i].phase is Waiting,
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, ..a }),
+        b.seqs@[i].phase is Dropped,
+        a.draft == 0,
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        assert(a.waiting@[m] < a.seqs@.len());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        assert(a.seqs@[j].phase is Waiting || a.seqs@[j].phase is Dropped);
+    }
+    lemma_idle_entry(a, b, i);
+}
+
+/// A sequence without a seat changed: what is said of seats, tables and queue still holds.
+pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        !a.seqs@[i].live() && !b.seqs@[i].live(),
+        !(b.seqs@[i].phase is Free),
+        !a.free_entries@.contains(i as u32),
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, waiting: b.waiting, ..a }),
+        b.seqs@[i].wf(b.config),
+        b.waiting_ok(),
+        a.draft == 0,
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
+        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
+    } by {
+        assert(a.free_entries@.contains(a.free_entries@[m]));
+        assert(a.free_entries@[m] != i);
+    }
+    assert forall|m: int| 0 <= m < b.queue@.len() implies {
+        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
+        &&& b.seqs@[b.queue@[m].seq as int].live()
+        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
+    } by {
+        assert(a.seqs@[a.queue@[m].seq as int].live());
+    }
+    assert(b.queue_ok());
+    assert(b.seats_ok());
+    assert(b.tables_ok());
+}
+
+} // verus!
