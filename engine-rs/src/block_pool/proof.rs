@@ -2,9 +2,9 @@
 #[cfg(verus_only)]
 use super::inv::*;
 #[cfg(verus_only)]
-use super::{Holder, PoolView};
-#[cfg(verus_only)]
 use super::proof_ring::*;
+#[cfg(verus_only)]
+use super::{Holder, PoolView};
 use vstd::prelude::*;
 
 verus! {

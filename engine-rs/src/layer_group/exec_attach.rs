@@ -4,9 +4,9 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
-use super::proof_content::*;
-#[cfg(verus_only)]
 use super::proof_commit::*;
+#[cfg(verus_only)]
+use super::proof_content::*;
 #[cfg(verus_only)]
 use super::proof_steps::*;
 #[cfg(verus_only)]

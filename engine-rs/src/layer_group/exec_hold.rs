@@ -4,16 +4,16 @@ use super::inv::*;
 #[cfg(verus_only)]
 use super::proof::*;
 #[cfg(verus_only)]
-use super::proof_content::*;
-#[cfg(verus_only)]
 use super::proof_commit::*;
+#[cfg(verus_only)]
+use super::proof_content::*;
 #[cfg(verus_only)]
 use super::proof_steps::*;
 #[cfg(verus_only)]
 use super::proof_writes::*;
 #[cfg(verus_only)]
 use super::spec::*;
-use super::{LayerGroup, NO_ANCHOR};
+use super::LayerGroup;
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;
 #[cfg(verus_only)]

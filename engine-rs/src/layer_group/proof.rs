@@ -2,6 +2,8 @@
 #[cfg(verus_only)]
 use super::inv::*;
 #[cfg(verus_only)]
+use super::proof_content::*;
+#[cfg(verus_only)]
 use super::spec::*;
 #[cfg(verus_only)]
 use super::{LayerGroup, NO_ANCHOR};
@@ -11,8 +13,6 @@ use crate::block_pool::proof::*;
 use crate::block_pool::{Holder, PoolView};
 #[cfg(verus_only)]
 use crate::prefix_tree::block_of;
-#[cfg(verus_only)]
-use super::proof_content::*;
 use vstd::prelude::*;
 
 verus! {

@@ -4,9 +4,9 @@ use super::hash::*;
 #[cfg(verus_only)]
 use super::inv::*;
 #[cfg(verus_only)]
-use super::{block_of, Node, PrefixTree, TreeView, NONE};
-#[cfg(verus_only)]
 use super::proof::*;
+#[cfg(verus_only)]
+use super::{block_of, Node, PrefixTree, TreeView, NONE};
 use vstd::prelude::*;
 
 verus! {
