@@ -14,6 +14,7 @@ pub mod kernels;
 pub mod lanes;
 mod math;
 pub mod matrix;
+pub mod measure;
 pub mod memory;
 pub mod model;
 mod pack;

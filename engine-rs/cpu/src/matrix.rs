@@ -114,7 +114,7 @@ impl Matrix {
                 "shape ({rows}, {cols}) has no elements"
             )));
         }
-        if cols % weights != 0 {
+        if !cols.is_multiple_of(weights) {
             return Err(Error::new(format!(
                 "rows of {cols} are not whole {format:?} blocks of {weights}"
             )));

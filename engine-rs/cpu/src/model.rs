@@ -106,10 +106,10 @@ impl Config {
         let groups = self.group_windows.len();
         let refusals = [
             (
-                self.n_heads % self.n_kv_heads != 0,
+                !self.n_heads.is_multiple_of(self.n_kv_heads),
                 "n_heads must be a multiple of n_kv_heads",
             ),
-            (self.head_dim % 2 != 0, "head_dim must be even"),
+            (!self.head_dim.is_multiple_of(2), "head_dim must be even"),
             (
                 !(self.rms_eps >= 0.0 && self.rms_eps.is_finite()),
                 "rms_eps must be finite",

@@ -18,13 +18,22 @@ use vosti_cpu::model::{Config, Model, Tensor};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<CpuModel>()?;
-    m.add_function(wrap_pyfunction!(cpu_isas, m)?)
+    m.add_function(wrap_pyfunction!(cpu_isas, m)?)?;
+    m.add_function(wrap_pyfunction!(measure_cpu, m)?)
 }
 
 /// Names of the instruction sets that this processor has, the fastest last.
 #[pyfunction]
 fn cpu_isas() -> Vec<&'static str> {
     Isa::available().iter().map(|isa| isa.name()).collect()
+}
+
+/// Multiply-then-adds a second and bytes read from memory a second, of all threads; best of
+/// `rounds`.
+#[pyfunction]
+fn measure_cpu(py: Python<'_>, threads: usize, rounds: usize) -> PyResult<(f64, f64)> {
+    py.detach(|| guarded(|| vosti_cpu::measure::measure(Isa::best(), threads, rounds)))?
+        .map_err(value_error)
 }
 
 pub(crate) fn value_error(error: Error) -> PyErr {

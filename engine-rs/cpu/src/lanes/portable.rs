@@ -73,13 +73,11 @@ impl Lanes for Portable {
 
     #[inline(always)]
     fn select_lt(a: Self, b: Self, yes: Self, no: Self) -> Self {
-        let mut out = [0.0; LANES];
-        for lane in 0..LANES {
-            out[lane] = if a.0[lane] < b.0[lane] {
-                yes.0[lane]
-            } else {
-                no.0[lane]
-            };
+        let mut out = no.0;
+        for (lane, out) in out.iter_mut().enumerate() {
+            if a.0[lane] < b.0[lane] {
+                *out = yes.0[lane];
+            }
         }
         Self(out)
     }
