@@ -11,14 +11,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use vosti_cpu::batch::{Batch, Table};
 use vosti_cpu::isa::Isa;
+use vosti_cpu::kernels::linear::{read_row, scratch_blocks};
 use vosti_cpu::kernels::rope::RopeScaling;
-use vosti_cpu::matrix::Format;
-use vosti_cpu::memory::{with_capacity, Error};
+use vosti_cpu::lanes::LANES;
+use vosti_cpu::matrix::{Format, Matrix, UNIT};
+use vosti_cpu::memory::{floats, with_capacity, zeroed, Error};
 use vosti_cpu::model::{Config, Model, Tensor};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<CpuModel>()?;
     m.add_function(wrap_pyfunction!(cpu_isas, m)?)?;
+    m.add_function(wrap_pyfunction!(dequantize, m)?)?;
     m.add_function(wrap_pyfunction!(measure_cpu, m)?)
 }
 
@@ -26,6 +29,33 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn cpu_isas() -> Vec<&'static str> {
     Isa::available().iter().map(|isa| isa.name()).collect()
+}
+
+/// The f32 values that the CPU backend reads from a tensor: (dtype, shape, bytes) as for
+/// `CpuModel` -> float32 [rows, columns]. `isa`: None for the fastest, or one of `cpu_isas()`.
+#[pyfunction]
+#[pyo3(signature = (tensor, isa = None))]
+fn dequantize<'py>(
+    py: Python<'py>,
+    tensor: &Bound<'py, PyAny>,
+    isa: Option<&str>,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let (_, format, (rows, cols), raw) = parse_tensor("", tensor)?;
+    let (isa, raw) = (parse_isa(isa)?, raw.as_slice()?);
+    let read = || -> Result<Vec<f32>, Error> {
+        let matrix = Matrix::new(format, rows, cols, raw)?;
+        let mut scratch = zeroed(scratch_blocks(cols))?;
+        let mut row = zeroed(cols.next_multiple_of(UNIT) / LANES)?;
+        let mut values = with_capacity(rows * cols)?;
+        for i in 0..rows {
+            read_row(isa, &matrix, i, &mut row, &mut scratch);
+            values.extend_from_slice(&floats(&row)[..cols]);
+        }
+        Ok(values)
+    };
+    let values = py.detach(|| guarded(read))?.map_err(value_error)?;
+    let flat: Bound<'py, PyArray1<f32>> = values.into_pyarray(py);
+    flat.reshape([rows, cols])
 }
 
 /// Multiply-then-adds a second and bytes read from memory a second, of all threads; best of
@@ -114,6 +144,10 @@ fn rope_scaling(config: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
     }
 }
 
+fn parse_isa(name: Option<&str>) -> PyResult<Isa> {
+    name.map_or(Ok(Isa::best()), |name| Isa::named(name).map_err(PyValueError::new_err))
+}
+
 fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
     Ok(Config {
         n_layers: item(config, "n_layers")?,
@@ -136,11 +170,7 @@ fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
 /// Name, format, shape (a vector has one row) and bytes.
 type RawTensor<'py> = (String, Format, (usize, usize), PyReadonlyArray1<'py, u8>);
 
-fn parse_tensor<'py>(
-    name: &Bound<'py, PyAny>,
-    tensor: &Bound<'py, PyAny>,
-) -> PyResult<RawTensor<'py>> {
-    let name: String = name.extract()?;
+fn parse_tensor<'py>(name: &str, tensor: &Bound<'py, PyAny>) -> PyResult<RawTensor<'py>> {
     let parse = || -> PyResult<RawTensor<'py>> {
         let (dtype, shape, raw): (String, Bound<'py, PyTuple>, PyReadonlyArray1<'py, u8>) =
             tensor.extract()?;
@@ -157,7 +187,7 @@ fn parse_tensor<'py>(
         raw.as_slice()
             .map_err(|_| PyValueError::new_err("the bytes must be contiguous"))?;
         let format = Format::named(&dtype).map_err(value_error)?;
-        Ok((name.clone(), format, (rows, cols), raw))
+        Ok((name.to_owned(), format, (rows, cols), raw))
     };
     parse().map_err(|e| PyValueError::new_err(format!("tensor {name}: {e}")))
 }
@@ -191,13 +221,10 @@ impl CpuModel {
         isa: Option<&str>,
     ) -> PyResult<Self> {
         let config = parse_config(config)?;
-        let isa = match isa {
-            Some(name) => Isa::named(name).map_err(PyValueError::new_err)?,
-            None => Isa::best(),
-        };
+        let isa = parse_isa(isa)?;
         let mut parsed = Vec::with_capacity(tensors.len());
         for (name, tensor) in tensors.iter() {
-            parsed.push(parse_tensor(&name, &tensor)?);
+            parsed.push(parse_tensor(&name.extract::<String>()?, &tensor)?);
         }
         let mut raws = Vec::with_capacity(parsed.len());
         for (name, format, shape, raw) in &parsed {
