@@ -17,15 +17,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from device_plans import UNKNOWN, Pages  # noqa: E402
-from device_tune import usable  # noqa: E402
+import numpy as np
+import torch
+from device_plans import UNKNOWN, Pages
+from device_tune import usable
 
-from pyvosti.cuda_runner import CudaRunner  # noqa: E402
-from pyvosti.cuda_weights import fused_weights, rotary_tables  # noqa: E402
-from pyvosti.triton_kernels.launches import all_specs  # noqa: E402
-from pyvosti.triton_kernels.schedule import Shape, make_schedule  # noqa: E402
+from pyvosti.cuda_runner import CudaRunner
+from pyvosti.cuda_weights import fused_weights, rotary_tables
+from pyvosti.triton_kernels.launches import all_specs
+from pyvosti.triton_kernels.schedule import Shape, make_schedule
 
 LLAMA_8B = Shape(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256,

@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import torch  # noqa: E402
+import torch
 
-from pyvosti.cuda_launch import BoundKernel  # noqa: E402
-from pyvosti.triton_kernels.compile import Spec, compiled  # noqa: E402
+from pyvosti.cuda_launch import BoundKernel
+from pyvosti.triton_kernels.compile import Spec, compiled
 
 SHARED_LIMIT = 227 * 1024
 SHAPES = {"qkv": (6144, 4096), "o": (4096, 4096), "down": (4096, 14336), "head": (128256, 4096)}
@@ -30,7 +30,7 @@ def warm(spec: Spec) -> int:
     """Compiles into the disk cache; returns the shared memory that the kernel needs, in bytes."""
     try:
         return compiled(spec, 90).metadata.shared
-    except Exception:  # noqa: BLE001 - a tile that the compiler refuses is no candidate
+    except Exception:
         return 1 << 30
 
 
@@ -118,37 +118,23 @@ def linear_candidates(n: int, k: int, rows: int, gated: bool) -> list[Spec]:
             )
             continue
         head = n > 100_000
-        for splits, partial in ((1, False), (2, True), (4, True), (2, False)):
-            if (
-                head
-                and splits > 1
-                or partial
-                and rows > 256
-                or not partial
-                and splits > 1
-                and (rows <= 64)
-            ):
-                continue
+        for splits in (1,) if head else (1, 2, 4):
             columns = -(-n // block_n)
             group = columns if rows <= 64 else 8
             constants = dict(
-                N=n, K=k, SPLITS=splits, PARTIAL=partial, SPLIT_STRIDE=padded * n, HAS_BIAS=False,
-                GROUP_N=group, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, PRECISION="tf32",
+                N=n, K=k, SPLITS=splits, HAS_BIAS=False, GROUP_N=group, BLOCK_M=block_m,
+                BLOCK_N=block_n, BLOCK_K=block_k, PRECISION="tf32",
             )  # fmt: skip
-            kind = "fp32" if partial or head else "bf16"
-            specs.append(
-                Spec(
-                    "linear", ("i32", *["bf16"] * 3, kind), tuple(constants.items()), warps, stages
-                )
-            )
+            kind = "fp32" if splits > 1 or head else "bf16"
+            pointers = ("i32", *["bf16"] * 3, kind)
+            specs.append(Spec("linear", pointers, tuple(constants.items()), warps, stages))
     return specs
 
 
 def linear_grid(spec: Spec, rows: int) -> tuple[int, int, int]:
     c = dict(spec.constants)
     groups = -(-c["N"] // (c["BLOCK_N"] * c["GROUP_N"]))
-    parts = c["SPLITS"] if c.get("PARTIAL") else 1
-    return c["GROUP_N"], -(-rows // c["BLOCK_M"]), groups * parts
+    return c["GROUP_N"], -(-rows // c["BLOCK_M"]), groups * c.get("SPLITS", 1)
 
 
 def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
@@ -184,9 +170,9 @@ def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
                 if spec not in kept:
                     continue
                 c = dict(spec.constants)
-                partial = c.get("PARTIAL", False)
-                kind = torch.float32 if partial or name == "head" else torch.bfloat16
-                shape = (c["SPLITS"], max(rows, 256), n) if partial else (max(rows, 256), n)
+                splits = c.get("SPLITS", 1)
+                kind = torch.float32 if splits > 1 or name == "head" else torch.bfloat16
+                shape = (max(rows, 256), splits, n)
                 out = torch.zeros(shape, dtype=kind, device="cuda")
                 grid = linear_grid(spec, rows)
                 if spec.kernel == "gate_up":
@@ -194,13 +180,11 @@ def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
                 else:
                     launches = [BoundKernel(spec, grid, [count, x, w, x, out]) for w in weights]
                 launches[0]()
-                total = out
-                if partial:
-                    total = out[0].clone()
-                    for part in out[1:]:
-                        total += part
-                row_bits = digest(total[:1].to(torch.bfloat16))
-                classes.setdefault(c.get("SPLITS", 1), set()).add(row_bits)
+                total = out[0, 0].clone()
+                for part in out[0, 1:]:
+                    total += part
+                row_bits = digest(total.to(torch.bfloat16))
+                classes.setdefault(splits, set()).add(row_bits)
                 us = time_us(launches)
                 lines.append((us, spec))
                 results.append(
@@ -215,24 +199,19 @@ def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
                     }
                 )
             for splits in sorted({dict(s.constants).get("SPLITS", 1) for _, s in lines}):
-                for partial in (True, False):
-                    some = [
-                        line
-                        for line in lines
-                        if dict(line[1].constants).get("SPLITS", 1) == splits
-                        and dict(line[1].constants).get("PARTIAL", False) == partial
-                    ]
-                    for us, spec in sorted(some, key=lambda line: line[0])[:2]:
-                        c = dict(spec.constants)
-                        tbs = height * k * 2 / us / 1e6
-                        print(
-                            f"{name} M={rows} S={splits} {'part' if partial else 'full'} "
-                            f"{c['BLOCK_M']}x{c['BLOCK_N']}x{c['BLOCK_K']} w{spec.num_warps} "
-                            f"s{spec.num_stages}: {us:.1f} us {tbs:.2f} TB/s "
-                            f"{2 * rows * height * k / us / 1e6:.0f} TF; cuBLAS {base:.1f} us "
-                            f"ratio {base / us:.2f}",
-                            flush=True,
-                        )
+                some = [
+                    line for line in lines if dict(line[1].constants).get("SPLITS", 1) == splits
+                ]
+                for us, spec in sorted(some, key=lambda line: line[0])[:2]:
+                    c = dict(spec.constants)
+                    tbs = height * k * 2 / us / 1e6
+                    print(
+                        f"{name} M={rows} S={splits} {c['BLOCK_M']}x{c['BLOCK_N']}x{c['BLOCK_K']} "
+                        f"w{spec.num_warps} s{spec.num_stages}: {us:.1f} us {tbs:.2f} TB/s "
+                        f"{2 * rows * height * k / us / 1e6:.0f} TF; cuBLAS {base:.1f} us "
+                        f"ratio {base / us:.2f}",
+                        flush=True,
+                    )
         for splits, seen in classes.items():
             print(f"{name} S={splits}: {len(seen)} bit class(es) of row 0 over rows and tiles")
             agree &= len(seen) == 1
@@ -468,7 +447,7 @@ def tune_small(results: list[dict]) -> bool:
         x, y, out = (
             torch.randn(max(rows, 256), 4096, device="cuda", dtype=torch.bfloat16) for _ in range(3)
         )
-        parts = torch.randn(2, 256, 4096, device="cuda")
+        parts = torch.randn(256, 2, 4096, device="cuda")
         w = torch.randn(4096, device="cuda", dtype=torch.bfloat16)
         for warps in (2, 4, 8, 16):
             for splits in (1, 2):
@@ -482,14 +461,13 @@ def tune_small(results: list[dict]) -> bool:
                     HIDDEN=4096,
                     BLOCK=4096,
                     SPLITS=splits,
-                    SPLIT_STRIDE=256 * 4096,
                     EPS=1e-5,
                 )
                 delta = parts if splits == 2 else x
                 us = time_us([BoundKernel(s, (rows,), [count, delta, x, w, y, out])])
                 print(f"rms_norm rows {rows} splits {splits} w{warps}: {us:.2f} us")
         width = 48 * 128
-        parts = torch.randn(2, 256, width, device="cuda")
+        parts = torch.randn(256, 2, width, device="cuda")
         flat = torch.randn(max(rows, 256), width, device="cuda", dtype=torch.bfloat16)
         cos = torch.randn(8192, 64, device="cuda")
         cache = torch.zeros(128, 8, 64, 128, device="cuda", dtype=torch.bfloat16)
@@ -509,7 +487,6 @@ def tune_small(results: list[dict]) -> bool:
                     GROUP_BLOCK=4,
                     PAGE=64,
                     SPLITS=splits,
-                    SPLIT_STRIDE=256 * width,
                     QK_NORM=False,
                     EPS=1e-6,
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pyvosti.cuda_step import STATE_ROWS
-from pyvosti.triton_kernels.schedule import PARTIAL_ROWS, Schedule
+from pyvosti.triton_kernels.schedule import LinearClass, Schedule
 
 LOGITS_ROWS = 256
 """Rows of logits that are computed at once."""
@@ -20,17 +20,21 @@ def buffer_shapes(
     rows = -(-max_rows // 256) * 256  # a tile of any member may read past the last row
     splits = -(-shape.max_model_len // schedule.attention.split)
     states = (STATE_ROWS, shape.heads, splits)
-    parts = max(c.splits * c.n for c in (schedule.qkv, schedule.o, schedule.down))
+
+    def sums(linear: LinearClass) -> tuple[tuple[int, ...], torch.dtype]:
+        many = linear.splits > 1
+        return ((rows, linear.splits, linear.n), f32) if many else ((rows, linear.n), kind)
+
     buffers: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
         "residual_0": ((rows, shape.hidden), kind),
         "residual_1": ((rows, shape.hidden), kind),
         "normed": ((rows, shape.hidden), kind),
-        "qkv": ((rows, schedule.qkv.n), kind),
+        "qkv": sums(schedule.qkv),
         "q": ((rows, shape.heads * shape.head_dim), kind),
         "attended": ((rows, shape.heads * shape.head_dim), kind),
-        "delta": ((rows, shape.hidden), kind),
+        "o_sums": sums(schedule.o),
+        "down_sums": sums(schedule.down),
         "activated": ((rows, shape.ffn), kind),
-        "parts": ((parts * PARTIAL_ROWS,), f32),
         "split_m": (states, f32),
         "split_l": (states, f32),
         "split_acc": ((*states, shape.head_dim), f32),

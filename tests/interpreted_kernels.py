@@ -64,13 +64,13 @@ def test_gather_rows_copies() -> None:
 def test_rms_norm(splits: int) -> None:
     hidden, rows, capacity = 24, 3, 4
     residual, weight = normal(capacity, hidden, seed=2), normal(hidden, seed=3)
-    parts = normal(max(splits, 1), capacity, hidden, seed=4)
+    parts = normal(capacity, max(splits, 1), hidden, seed=4)
     residual_out, out = torch.full((2, capacity, hidden), NAN)
     rms_norm[(capacity,)](
         i32(rows), parts, residual, weight, residual_out, out, hidden, 32, splits,
-        capacity * hidden, 1e-5,
+        1e-5,
     )  # fmt: skip
-    x = f64(residual)[:rows] + (f64(parts).sum(0)[:rows] if splits else 0)
+    x = f64(residual)[:rows] + (f64(parts).sum(1)[:rows] if splits else 0)
     want = x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5) * f64(weight)
     close(out[:rows], want, 1e-6)
     if splits:
@@ -78,16 +78,17 @@ def test_rms_norm(splits: int) -> None:
     assert out[rows:].isnan().all() and residual_out[rows:].isnan().all()
 
 
-def run_linear(x, w, bias, rows, splits, partial, tile, dtype=torch.float32):
+def run_linear(x, w, bias, rows, splits, tile, dtype=torch.float32):
+    """[R, N] for one part, f32[R, SPLITS, N] for more."""
     capacity, n, k = x.shape[0], w.shape[0], w.shape[1]
     block_m, block_n, block_k, group_n = tile
     groups = -(-n // (block_n * group_n))
-    out = torch.full((splits, capacity, n) if partial else (capacity, n), NAN)
-    out = out if partial else out.to(dtype)
-    grid = (group_n, -(-capacity // block_m), groups * (splits if partial else 1))
-    linear[grid](
-        i32(rows), x, w, x if bias is None else bias, out, n, k, splits, partial, capacity * n,
-        bias is not None, group_n, block_m, block_n, block_k, "ieee",
+    out = torch.full((capacity, n), NAN, dtype=dtype)
+    if splits > 1:
+        out = torch.full((capacity, splits, n), NAN)
+    linear[(group_n, -(-capacity // block_m), groups * splits)](
+        i32(rows), x, w, x if bias is None else bias, out, n, k, splits, bias is not None, group_n,
+        block_m, block_n, block_k, "ieee",
     )  # fmt: skip
     return out
 
@@ -95,29 +96,26 @@ def run_linear(x, w, bias, rows, splits, partial, tile, dtype=torch.float32):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("splits", [1, 2, 4])
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_linear_members_and_oracle(dtype: torch.dtype, splits: int, with_bias: bool) -> None:
+def test_linear(dtype: torch.dtype, splits: int, with_bias: bool) -> None:
     rows, n, k = 17, 40, 128
     x, w = normal(32, k, seed=5, dtype=dtype), normal(n, k, seed=6, dtype=dtype)
     bias = normal(n, seed=7, dtype=dtype) if with_bias else None
-    parts = run_linear(x, w, bias, rows, splits, True, (16, 16, 32, 3))
-    whole = run_linear(x, w, bias, rows, splits, False, (16, 16, 32, 2), dtype)
-    total = parts[0].clone()
-    for part in parts[1:]:
-        total += part
+    out = run_linear(x, w, bias, rows, splits, (16, 16, 32, 3), dtype)
     want = f64(x)[:rows] @ f64(w).T + (f64(bias) if with_bias else 0)
-    close(total[:rows], want, 1e-6)
-    assert np.array_equal(bits(total[:rows].to(dtype)), bits(whole[:rows]))
-    assert parts[:, rows:].isnan().all() and whole[rows:].isnan().all()
+    total = f64(out[:rows]).sum(1) if splits > 1 else f64(out[:rows])
+    rounded = splits == 1 and dtype == torch.float16
+    assert np.linalg.norm(total - want) < (1e-3 if rounded else 1e-6) * np.linalg.norm(want)
+    assert out[rows:].isnan().all()
 
 
 def test_linear_row_alone_and_among_others() -> None:
     x, w = normal(32, 64, seed=8), normal(16, 64, seed=9)
-    batch = run_linear(x, w, None, 32, 2, True, (16, 16, 32, 1))
+    batch = run_linear(x, w, None, 32, 2, (16, 16, 32, 1))
     for row in (0, 5, 15, 16, 31):
         alone = torch.full((16, 64), NAN)
         alone[3] = x[row]
-        out = run_linear(alone, w, None, 4, 2, True, (16, 16, 32, 1))
-        assert np.array_equal(bits(out[:, 3]), bits(batch[:, row]))
+        out = run_linear(alone, w, None, 4, 2, (16, 16, 32, 1))
+        assert np.array_equal(bits(out[3]), bits(batch[row]))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
@@ -150,8 +148,7 @@ class Heads:
         rope_kv_write[(capacity, self.kv_heads)](
             i32(rows), qkv, self.cos, self.sin, i32(*positions), i32(*slots), self.q_norm,
             self.k_norm, q_out, self.k, self.v, self.heads, self.kv_heads, self.half, group,
-            1 << (group - 1).bit_length(), self.page, splits,
-            capacity * (self.heads + 2 * self.kv_heads) * self.dims, qk_norm, 1e-6,
+            1 << (group - 1).bit_length(), self.page, splits, qk_norm, 1e-6,
         )  # fmt: skip
         return q_out
 
@@ -160,10 +157,10 @@ class Heads:
 @pytest.mark.parametrize("qk_norm", [False, True])
 def test_rope_kv_write(splits: int, qk_norm: bool) -> None:
     it = Heads(6, 2, 8, 4, 5, seed=12)
-    qkv = normal(splits, 4, 10, 16, seed=13)
+    qkv = normal(4, splits, 10, 16, seed=13)
     positions, slots, rows = [3, 100, 7, 9], [2, 9, -1, 17], 3
     q_out = it.write(qkv, positions, slots, rows, splits, qk_norm)
-    full = f64(qkv).sum(0)
+    full = f64(qkv).sum(1)
     for row in range(2):
         x = full[row]
         q, k, v = x[:6], x[6:8], x[8:]
@@ -187,9 +184,9 @@ def test_rope_kv_write(splits: int, qk_norm: bool) -> None:
 
 def test_a_value_that_is_not_finite_is_kept_out_of_v_and_flagged_in_its_key() -> None:
     it = Heads(2, 1, 8, 4, 2, seed=14)
-    qkv = normal(1, 2, 4, 16, seed=15)
+    qkv = normal(2, 1, 4, 16, seed=15)
     qkv[0, 0, 3, 5] = float("inf")
-    qkv[0, 1, 3, 12] = NAN
+    qkv[1, 0, 3, 12] = NAN
     it.write(qkv, [0, 1], [0, 1], 2)
     assert it.v[0, 0, :2].isfinite().all()
     assert it.k[0, 0, :2, 0].isnan().all() and it.k[0, 0, :2, 1:].isfinite().all()

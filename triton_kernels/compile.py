@@ -9,15 +9,25 @@ would make lanes of one sum differ.
 import hashlib
 import json
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
-from . import argmax, attention, embedding, gate_up, gather_rows, linear, log_softmax, rms_norm
-from . import rope_kv_write, sampler
+from . import (
+    argmax,
+    attention,
+    embedding,
+    gate_up,
+    gather_rows,
+    linear,
+    log_softmax,
+    rms_norm,
+    rope_kv_write,
+    sampler,
+)
 
 KERNELS = {
     "adjust": sampler.adjust,
@@ -65,7 +75,7 @@ class Spec:
         return hashlib.sha256(json.dumps([*parts, self.options]).encode()).hexdigest()[:16]
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(spec: Spec, arch: int) -> CompiledKernel:
     """Compiles for an NVIDIA target: 80, 90 or 100. Needs no GPU."""
     options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, **dict(spec.options)}

@@ -9,7 +9,7 @@ kernel reads what it writes.
 from dataclasses import dataclass
 
 from .compile import Spec
-from .schedule import PARTIAL_ROWS, TRITON_TYPES, LinearClass, Schedule, Shape
+from .schedule import TRITON_TYPES, LinearClass, Schedule, Shape
 
 
 @dataclass(frozen=True)
@@ -40,58 +40,54 @@ def make_spec(kernel: str, pointers: list[str], warps: int, stages: int, **const
 def linear_launch(
     schedule: Schedule, kind: LinearClass, rows: int, name: str, x: str, w: str, bias: str, out: str
 ) -> Launch:
-    """A matmul with the member for `rows` rows; its parts go to the buffer `parts`."""
-    tile, partial, t = kind.member(rows), kind.partial(rows), element(schedule.shape)
-    kept = "fp32" if partial or out == "logits" else t
+    """A matmul with the member for `rows` rows; sums in f32 when it is split, and for logits."""
+    tile, t = kind.member(rows), element(schedule.shape)
+    kept = "fp32" if kind.splits > 1 or out == "logits" else t
     spec = make_spec(
         "linear", ["i32", t, t, t, kept], tile.warps, tile.stages,
-        N=kind.n, K=kind.k, SPLITS=kind.splits, PARTIAL=partial,
-        SPLIT_STRIDE=PARTIAL_ROWS * kind.n if partial else 0, HAS_BIAS=bool(bias),
-        GROUP_N=tile.group_n, BLOCK_M=tile.block_m, BLOCK_N=tile.block_n, BLOCK_K=tile.block_k,
+        N=kind.n, K=kind.k, SPLITS=kind.splits, HAS_BIAS=bool(bias), GROUP_N=tile.group_n,
+        BLOCK_M=tile.block_m, BLOCK_N=tile.block_n, BLOCK_K=tile.block_k,
         PRECISION=schedule.precision,
     )  # fmt: skip
-    groups = -(-kind.n // (tile.block_n * tile.group_n)) * (kind.splits if partial else 1)
+    groups = -(-kind.n // (tile.block_n * tile.group_n)) * kind.splits
     rows_name = "logits_count" if out == "logits" else "row_count"
     tiles = f"{'logits' if out == 'logits' else 'rows'}/{tile.block_m}"
-    buffers = (rows_name, x, w, bias or x, "parts" if partial else out)
-    return Launch(name, spec, (tile.group_n, tiles, groups), buffers)
+    return Launch(name, spec, (tile.group_n, tiles, groups), (rows_name, x, w, bias or x, out))
 
 
-def norm_launch(
-    schedule: Schedule, name: str, weight: str, step: int, delta: LinearClass | None, rows: int
-) -> Launch:
-    """RMSNorm `step` of the pass: reads residual buffer step - 1 (mod 2), writes the other."""
+def norm_launch(schedule: Schedule, name: str, step: int, delta: str) -> Launch:
+    """RMSNorm `step` of the pass: reads residual buffer step - 1 (mod 2), writes the other.
+
+    `delta` names the addend, "o_sums" or "down_sums", or is empty before the first layer.
+    """
     shape, t = schedule.shape, element(schedule.shape)
-    partial = delta is not None and delta.partial(rows)
+    splits = {"": 0, "o_sums": schedule.o.splits, "down_sums": schedule.down.splits}[delta]
     spec = make_spec(
-        "rms_norm", ["i32", "fp32" if partial else t, t, t, t, t], schedule.norm_warps, 1,
-        HIDDEN=shape.hidden, BLOCK=power_of_two(shape.hidden),
-        SPLITS=0 if delta is None else delta.splits if partial else 1,
-        SPLIT_STRIDE=PARTIAL_ROWS * shape.hidden if partial else 0, EPS=shape.rms_eps,
+        "rms_norm", ["i32", "fp32" if splits > 1 else t, t, t, t, t], schedule.norm_warps, 1,
+        HIDDEN=shape.hidden, BLOCK=power_of_two(shape.hidden), SPLITS=splits, EPS=shape.rms_eps,
     )  # fmt: skip
-    addend = "parts" if partial else "delta"
-    residual = (f"residual_{(step + 1) % 2}", f"residual_{step % 2}")
-    buffers = ("row_count", addend, residual[0], weight, residual[1], "normed")
-    return Launch(name, spec, ("rows",), buffers)
+    before, after = f"residual_{(step + 1) % 2}", f"residual_{step % 2}"
+    return Launch(
+        name, spec, ("rows",), ("row_count", delta or before, before, name, after, "normed")
+    )
 
 
-def rope_launch(schedule: Schedule, layer: int, rows: int) -> Launch:
+def rope_launch(schedule: Schedule, layer: int) -> Launch:
     """RoPE, QK norm and the KV write of one layer."""
     shape, t = schedule.shape, element(schedule.shape)
-    partial, group = schedule.qkv.partial(rows), shape.heads // shape.kv_heads
+    splits, group = schedule.qkv.splits, shape.heads // shape.kv_heads
     spec = make_spec(
-        "rope_kv_write", ["i32", "fp32" if partial else t, "fp32", "fp32", "i32", "i32", *[t] * 5],
+        "rope_kv_write",
+        ["i32", "fp32" if splits > 1 else t, "fp32", "fp32", "i32", "i32", *[t] * 5],
         schedule.rope_warps, 1,
         HEADS=shape.heads, KV_HEADS=shape.kv_heads, HALF=shape.head_dim // 2, GROUP=group,
-        GROUP_BLOCK=power_of_two(group), PAGE=shape.page,
-        SPLITS=schedule.qkv.splits if partial else 1,
-        SPLIT_STRIDE=PARTIAL_ROWS * schedule.qkv.n if partial else 0, QK_NORM=shape.qk_norm,
+        GROUP_BLOCK=power_of_two(group), PAGE=shape.page, SPLITS=splits, QK_NORM=shape.qk_norm,
         EPS=shape.rms_eps,
     )  # fmt: skip
     norms = [f"layers.{layer}.{n}_norm" if shape.qk_norm else "normed" for n in "qk"]
     buffers = (
-        "row_count", "parts" if partial else "qkv", "cos", "sin", "positions",
-        f"slots.{shape.layer_groups[layer]}", *norms, "q", f"k_cache.{layer}", f"v_cache.{layer}",
+        "row_count", "qkv", "cos", "sin", "positions", f"slots.{shape.layer_groups[layer]}",
+        *norms, "q", f"k_cache.{layer}", f"v_cache.{layer}",
     )  # fmt: skip
     return Launch(f"layers.{layer}.rope_kv_write", spec, ("rows", shape.kv_heads), buffers)
 
@@ -169,29 +165,28 @@ def body_launches(schedule: Schedule, rows: int, whole: bool) -> list[Launch]:
     )  # fmt: skip
     inputs = ("row_count", "tokens", "row_seats", "last_tokens", "embed", "residual_0")
     launches = [Launch("embedding", spec, ("rows",), inputs)]
-    step, before = 1, None
+    step, delta = 1, ""
     for layer in range(shape.layers):
         at = f"layers.{layer}."
-        norm = norm_launch(schedule, at + "attn_norm", at + "attn_norm", step, before, rows)
-        launches.append(norm)
-        step += before is not None
         bias = at + "qkv_bias" if shape.qkv_bias else ""
+        launches.append(norm_launch(schedule, at + "attn_norm", step, delta))
+        step += bool(delta)
         launches += [
             linear_launch(
                 schedule, schedule.qkv, rows, at + "qkv", "normed", at + "qkv", bias, "qkv"
             ),
-            rope_launch(schedule, layer, rows),
+            rope_launch(schedule, layer),
             *attention_launches(schedule, layer, rows, whole),
-            linear_launch(schedule, schedule.o, rows, at + "o", "attended", at + "o", "", "delta"),
-            norm_launch(schedule, at + "ffn_norm", at + "ffn_norm", step, schedule.o, rows),
+            linear_launch(schedule, schedule.o, rows, at + "o", "attended", at + "o", "", "o_sums"),
+            norm_launch(schedule, at + "ffn_norm", step, "o_sums"),
             gate_up_launch(schedule, layer, rows),
             linear_launch(
-                schedule, schedule.down, rows, at + "down", "activated", at + "down", "", "delta"
+                schedule, schedule.down, rows, at + "down", "activated", at + "down", "",
+                "down_sums",
             ),
-        ]
-        step += 1
-        before = schedule.down
-    launches.append(norm_launch(schedule, "norm", "norm", step, before, rows))
+        ]  # fmt: skip
+        step, delta = step + 1, "down_sums"
+    launches.append(norm_launch(schedule, "norm", step, delta))
     return launches
 
 
@@ -256,9 +251,9 @@ ROW_COUNTS = (1, 2, 4, 8, *range(16, 257, 16))
 def all_specs(schedule: Schedule) -> list[Spec]:
     """Every specialisation that can run under a schedule, each once, in order of first use."""
     launches: list[Launch] = []
-    for rows in (*ROW_COUNTS, PARTIAL_ROWS + 1):
-        launches += body_launches(schedule, rows, rows > PARTIAL_ROWS)
-        launches += head_launches(schedule, min(rows, PARTIAL_ROWS))
+    for rows in ROW_COUNTS:
+        launches += body_launches(schedule, rows, False) + head_launches(schedule, rows)
+    launches += body_launches(schedule, ROW_COUNTS[-1] + 1, True)
     for has_bias in (False, True):
         for has_penalties in (False, True):
             launches += sampler_launches(schedule, has_bias, has_penalties)

@@ -1,11 +1,11 @@
-"""Matrix product `out[r] = x[r] @ w.T + bias`, with a static split of the inner dimension.
+"""Matrix product `out[r] = x[r] @ w[n].T + bias`, with a static split of the inner dimension.
 
 Fixed: K is cut into SPLITS equal parts. Each part is one chain of tensor-core products in
-ascending k, started from +0.0 and accumulated in f32; the bias joins part 0 after its chain; the
-parts are added in ascending order and rounded once. SPLITS belongs to the schedule class of the
-weight's shape. Two members compute that one sum: with PARTIAL each program stores the f32 sum of
-one part and the kernel that reads it adds the parts (small row counts, where splitting fills the
-GPU); without, one program walks all the parts and adds them itself (large row counts).
+ascending k, started from +0.0 and accumulated in f32, by one program; the bias joins part 0 after
+its chain. With one part the sum is rounded and stored. With more, each part is stored in f32,
+and the kernel that reads them adds them in ascending order and rounds once. SPLITS belongs to
+the schedule class of the weight's shape: it lets a narrow matrix fill the GPU when rows are few,
+and stays what it is when they are many.
 
 A row's result cannot depend on the batch: an element of a tile is a function of its own row of x
 and its own column of w (the named tensor-core assumption), and the tile shape only decides
@@ -23,12 +23,10 @@ def linear(
     x_ptr,  # [R padded, K]
     w_ptr,  # [N, K]
     bias_ptr,  # [N], read with HAS_BIAS only
-    out_ptr,  # PARTIAL: f32[SPLITS, SPLIT_STRIDE / N, N]; else [R, N]
+    out_ptr,  # [R, N], or f32[R, SPLITS, N] when SPLITS > 1
     N: tl.constexpr,
     K: tl.constexpr,
     SPLITS: tl.constexpr,
-    PARTIAL: tl.constexpr,
-    SPLIT_STRIDE: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     GROUP_N: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -36,46 +34,34 @@ def linear(
     BLOCK_K: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Grid (GROUP_N, row tiles, column groups x (SPLITS if PARTIAL else 1)).
+    """Grid (GROUP_N, row tiles, column groups x SPLITS); SPLITS * BLOCK_K divides K.
 
-    Programs that run at the same time share GROUP_N column tiles: the weights come from memory
-    once. SPLITS * BLOCK_K divides K.
+    Programs that run at the same time share GROUP_N column tiles, so that weights come from
+    memory once.
     """
-    parts: tl.constexpr = SPLITS if PARTIAL else 1
-    part = tl.program_id(2) % parts
-    tile_n = (tl.program_id(2) // parts) * GROUP_N + tl.program_id(0)
+    part = tl.program_id(2) % SPLITS
+    tile_n = (tl.program_id(2) // SPLITS) * GROUP_N + tl.program_id(0)
     tile_m = tl.program_id(1)
     rows = tl.load(rows_ptr)
     row = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
     column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = column < N
-    inner = tl.arange(0, BLOCK_K)
+    whole: tl.constexpr = N % (BLOCK_N * GROUP_N) == 0
     length: tl.constexpr = K // SPLITS
+    inner = part * length + tl.arange(0, BLOCK_K)
     x_tile = x_ptr + row.to(tl.int64)[:, None] * K + inner[None, :]
     w_tile = w_ptr + column.to(tl.int64)[None, :] * K + inner[:, None]
-    steps: tl.constexpr = 1 if PARTIAL else SPLITS
-    whole: tl.constexpr = N % (BLOCK_N * GROUP_N) == 0
-    total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for step in tl.static_range(steps):
-        first = (part + step) * length
-        sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for k in range(0, length, BLOCK_K):
-            x = tl.load(x_tile + (first + k))
-            if whole:
-                w = tl.load(w_tile + (first + k))
-            else:
-                w = tl.load(w_tile + (first + k), mask=inside[None, :], other=0.0)
-            sums = tl.dot(x, w, sums, input_precision=PRECISION)
-        if HAS_BIAS:
-            if part + step == 0:
-                bias = tl.load(bias_ptr + column, mask=inside, other=0.0).to(tl.float32)
-                sums += bias[None, :]
-        if step == 0:
-            total = sums
+    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, length, BLOCK_K):
+        x = tl.load(x_tile + k)
+        if whole:
+            w = tl.load(w_tile + k)
         else:
-            total += sums
-    place = row.to(tl.int64)[:, None] * N + column[None, :]
-    if PARTIAL:
-        place += part.to(tl.int64) * SPLIT_STRIDE
+            w = tl.load(w_tile + k, mask=inside[None, :], other=0.0)
+        sums = tl.dot(x, w, sums, input_precision=PRECISION)
+    if HAS_BIAS:
+        bias = tl.load(bias_ptr + column, mask=inside, other=0.0).to(tl.float32)
+        sums = tl.where(part == 0, sums + bias[None, :], sums)
+    place = (row.to(tl.int64) * SPLITS + part)[:, None] * N + column[None, :]
     keep = (row < rows)[:, None] & inside[None, :]
-    tl.store(out_ptr + place, total.to(out_ptr.dtype.element_ty), mask=keep)
+    tl.store(out_ptr + place, sums.to(out_ptr.dtype.element_ty), mask=keep)

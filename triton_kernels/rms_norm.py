@@ -4,7 +4,7 @@ Fixed: one program per row, BLOCK lanes over the row, one `tl.sum` over them. Th
 depends on BLOCK and on the number of warps, both constants of the schedule class, and on nothing
 else: not on how many rows there are, nor on which row this is. Lanes past HIDDEN hold +0.0, whose
 square adds nothing. The addend may come as SPLITS partial sums in f32 (a split-K matmul): they
-are added in ascending order and rounded once, which is what the one-piece matmul stores.
+are added in ascending order and rounded once.
 
 The residual is read from one buffer and written to another, so no load can meet a store.
 """
@@ -16,7 +16,7 @@ import triton.language as tl
 @triton.jit
 def rms_norm(
     rows_ptr,  # i32[1]
-    delta_ptr,  # f32[SPLITS, SPLIT_STRIDE / HIDDEN, HIDDEN] or [R, HIDDEN]
+    delta_ptr,  # [R, HIDDEN], or f32[R, SPLITS, HIDDEN] when SPLITS > 1
     residual_ptr,  # [R, HIDDEN]
     weight_ptr,  # [HIDDEN]
     residual_out_ptr,  # [R, HIDDEN]
@@ -24,7 +24,6 @@ def rms_norm(
     HIDDEN: tl.constexpr,
     BLOCK: tl.constexpr,
     SPLITS: tl.constexpr,  # 0: no addend, the residual stays where it is
-    SPLIT_STRIDE: tl.constexpr,
     EPS: tl.constexpr,
 ):
     """Grid (R,). Rounds `residual + delta` to the residual's type, then norms that."""
@@ -36,9 +35,10 @@ def rms_norm(
     kind = out_ptr.dtype.element_ty
     x = tl.load(residual_ptr + place, mask=inside, other=0.0).to(tl.float32)
     if SPLITS > 0:
-        delta = tl.load(delta_ptr + place, mask=inside, other=0.0).to(tl.float32)
+        part = row * SPLITS * HIDDEN + columns
+        delta = tl.load(delta_ptr + part, mask=inside, other=0.0).to(tl.float32)
         for split in tl.static_range(1, SPLITS):
-            delta += tl.load(delta_ptr + split * SPLIT_STRIDE + place, mask=inside, other=0.0)
+            delta += tl.load(delta_ptr + part + split * HIDDEN, mask=inside, other=0.0)
         total = (x + delta.to(kind).to(tl.float32)).to(kind)
         tl.store(residual_out_ptr + place, total, mask=inside & (row < rows))
         x = total.to(tl.float32)

@@ -18,18 +18,18 @@ import triton.language as tl
 
 
 @triton.jit
-def summed(qkv_ptr, place, mask, SPLITS: tl.constexpr, SPLIT_STRIDE: tl.constexpr, kind):
-    """The parts of a projection at `place`, added in ascending order, rounded to `kind`: f32."""
-    value = tl.load(qkv_ptr + place, mask=mask, other=0.0).to(tl.float32)
+def summed(row_ptr, lane, mask, SPLITS: tl.constexpr, WIDTH: tl.constexpr, kind):
+    """The parts of a projection at `lane`, added in ascending order, rounded to `kind`: f32."""
+    value = tl.load(row_ptr + lane, mask=mask, other=0.0).to(tl.float32)
     for split in tl.static_range(1, SPLITS):
-        value += tl.load(qkv_ptr + split * SPLIT_STRIDE + place, mask=mask, other=0.0)
+        value += tl.load(row_ptr + split * WIDTH + lane, mask=mask, other=0.0)
     return value.to(kind).to(tl.float32)
 
 
 @triton.jit
 def rope_kv_write(
     rows_ptr,  # i32[1]
-    qkv_ptr,  # f32[SPLITS, SPLIT_STRIDE / W, W] or [R, W], W = (HEADS + 2 * KV_HEADS) * 2 * HALF
+    qkv_ptr,  # [R, W], or f32[R, SPLITS, W] when SPLITS > 1; W = (HEADS + 2 KV_HEADS) 2 HALF
     cos_ptr,  # f32[max_model_len, HALF]
     sin_ptr,  # f32[max_model_len, HALF]
     positions_ptr,  # i32[R]
@@ -46,7 +46,6 @@ def rope_kv_write(
     GROUP_BLOCK: tl.constexpr,  # the least power of two >= GROUP
     PAGE: tl.constexpr,
     SPLITS: tl.constexpr,
-    SPLIT_STRIDE: tl.constexpr,
     QK_NORM: tl.constexpr,
     EPS: tl.constexpr,
 ):
@@ -65,13 +64,13 @@ def rope_kv_write(
     cos = tl.load(cos_ptr + position * HALF + half)
     sin = tl.load(sin_ptr + position * HALF + half)
 
+    row_ptr = qkv_ptr + row * SPLITS * width
     q_lane = (head * GROUP + member)[:, None] * dims + half[None, :]
-    q_place = row * width + q_lane
-    q_low = summed(qkv_ptr, q_place, real, SPLITS, SPLIT_STRIDE, kind)
-    q_high = summed(qkv_ptr, q_place + HALF, real, SPLITS, SPLIT_STRIDE, kind)
-    k_place = row * width + (HEADS + head) * dims + half
-    k_low = summed(qkv_ptr, k_place, half >= 0, SPLITS, SPLIT_STRIDE, kind)
-    k_high = summed(qkv_ptr, k_place + HALF, half >= 0, SPLITS, SPLIT_STRIDE, kind)
+    q_low = summed(row_ptr, q_lane, real, SPLITS, width, kind)
+    q_high = summed(row_ptr, q_lane + HALF, real, SPLITS, width, kind)
+    k_lane = (HEADS + head) * dims + half
+    k_low = summed(row_ptr, k_lane, half >= 0, SPLITS, width, kind)
+    k_high = summed(row_ptr, k_lane + HALF, half >= 0, SPLITS, width, kind)
     if QK_NORM:
         q_low_weight = tl.load(q_norm_ptr + half).to(tl.float32)
         q_high_weight = tl.load(q_norm_ptr + HALF + half).to(tl.float32)
@@ -89,9 +88,9 @@ def rope_kv_write(
     tl.store(q_out, q_first, mask=real & live)
     tl.store(q_out + HALF, q_second, mask=real & live)
 
-    v_place = row * width + (HEADS + KV_HEADS + head) * dims + half
-    v_low = summed(qkv_ptr, v_place, half >= 0, SPLITS, SPLIT_STRIDE, kind)
-    v_high = summed(qkv_ptr, v_place + HALF, half >= 0, SPLITS, SPLIT_STRIDE, kind)
+    v_lane = (HEADS + KV_HEADS + head) * dims + half
+    v_low = summed(row_ptr, v_lane, half >= 0, SPLITS, width, kind)
+    v_high = summed(row_ptr, v_lane + HALF, half >= 0, SPLITS, width, kind)
     low_finite = tl.abs(v_low) < float("inf")
     high_finite = tl.abs(v_high) < float("inf")
     flagged = tl.max(tl.where(low_finite & high_finite, 0, 1), axis=0) > 0

@@ -9,13 +9,13 @@ with fewer stages where shared memory is smaller.
 """
 
 from dataclasses import asdict, dataclass
-from math import inf, log2, e, sqrt
+from math import e, log2, sqrt
 from typing import Any
 
 SHARED_MEMORY = {80: 163 * 1024, 90: 227 * 1024, 100: 227 * 1024}
 """Bytes of shared memory that one program may use, by NVIDIA architecture."""
-PARTIAL_ROWS = 256
-"""Most rows that a split matmul stores as partial sums; above, one program adds the parts."""
+ANY_ROWS = 2**31 - 1
+"""The bound of a member that serves every row count."""
 TRITON_TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
@@ -50,7 +50,7 @@ class Shape:
 class Tile:
     """One member of a matmul's class: serves steps of up to `rows` rows."""
 
-    rows: float
+    rows: int
     block_m: int
     block_n: int
     block_k: int
@@ -61,7 +61,10 @@ class Tile:
 
 @dataclass(frozen=True)
 class LinearClass:
-    """`out[n] = x[k] @ w[n, k].T`: K in `splits` equal chains, added in ascending order."""
+    """`out[n] = x[k] @ w[n, k].T`: K in `splits` equal chains, added in ascending order.
+
+    With one chain the result is stored rounded; with more, the kernel that reads it adds them.
+    """
 
     n: int
     k: int
@@ -72,16 +75,12 @@ class LinearClass:
         """The first member that serves `rows` rows."""
         return next(tile for tile in self.members if rows <= tile.rows)
 
-    def partial(self, rows: int) -> bool:
-        """Whether the parts of K are stored apart and added by the kernel that reads them."""
-        return self.splits > 1 and rows <= PARTIAL_ROWS
-
 
 @dataclass(frozen=True)
 class AttentionTile:
     """One member of the attention class. The warps divide the rows, never the keys."""
 
-    rows: float
+    rows: int
     block_m: int
     warps: int
     stages: int
@@ -139,7 +138,7 @@ def make_schedule(shape: Shape, arch: int, strict: bool = False) -> Schedule:
 
     def linear(n: int, k: int, splits: int | None = None, gated: bool = False) -> LinearClass:
         splits = split_count(n, k) if splits is None else splits
-        members = linear_members(n, k // splits, gated, arch, size)
+        members = linear_members(n, k, splits, gated, arch, size)
         return LinearClass(n, k, splits, pinned(members) if strict else members)
 
     return Schedule(
@@ -177,35 +176,36 @@ def check_shape(shape: Shape) -> None:
 
 def split_count(n: int, k: int) -> int:
     """How many chains K is cut into, so that a narrow matmul fills the GPU: 1, 2, 3 or 4."""
-    wanted = 1 if n >= 3072 else 2 if n >= 1536 else 4
+    wanted = 4 if n < 1536 else 2 if n < 3072 or (n < 5632 and k >= 8192) else 1
     fitting = [s for s in (4, 3, 2, 1) if s <= wanted and k % (64 * s) == 0 and k // s >= 128]
     return fitting[0] if fitting else 1
 
 
-def linear_members(n: int, k: int, gated: bool, arch: int, size: int) -> tuple[Tile, ...]:
-    """Members by row count; `k` is the length of one chain, `size` the bytes of an element."""
-    few = 64 if n >= 5632 else 32
-    some = 128 if n >= 65536 else few
-    wide = n >= 5632
+def linear_members(
+    n: int, k: int, splits: int, gated: bool, arch: int, size: int
+) -> tuple[Tile, ...]:
+    """Members by row count; `size` is the bytes of an element."""
+    columns = n * splits  # what the grid has to share out
+    wide, huge = columns >= 5632, columns >= 65536
+    few = 64 if wide else 32
     if gated:
-        rows16 = (16, 16, few // 2 if n < 11264 else 32, 256, 4, 3)
+        rows16 = (16, 16, 32 if n >= 11264 else 16, 256, 4, 3)
         rows64 = (64, 64, 64 if n >= 11264 else 32, 64, 4, 3)
         rows256 = (256, 128, 64, 64, 4, 3)
-        many = (inf, 128, 64, 64, 4, 3)
+        many = (ANY_ROWS, 128, 64, 64, 4, 3)
     else:
-        rows16 = (16, 16, few, 128 if n >= 65536 else 256, 4, 4)
-        rows64 = (64, 64, some, 128, 4, 4 if n >= 65536 else 5)
+        rows16 = (16, 16, few, 128 if huge else 256, 4, 4)
+        rows64 = (64, 64, 128 if huge else few, 128, 4, 4 if huge else 5)
         rows256 = (256, 128, 128, 64, 8, 4) if wide else (256, 128, 64, 128, 4, 4)
-        many = (inf, 128, 256, 64, 8, 4) if size == 2 else (inf, 64, 64, 64, 4, 3)
-    wide_products = 2 if gated else 1
+        many = (ANY_ROWS, 128, 256, 64, 8, 4) if size == 2 else (ANY_ROWS, 64, 64, 64, 4, 3)
     return tuple(
-        fitted_tile(tile, n, k, wide_products, arch, size)
+        fitted_tile(tile, n, k // splits, 2 if gated else 1, arch, size)
         for tile in (rows16, rows64, rows256, many)
     )
 
 
 def fitted_tile(
-    tile: tuple[float, int, int, int, int, int], n: int, k: int, products: int, arch: int, size: int
+    tile: tuple[int, int, int, int, int, int], n: int, k: int, products: int, arch: int, size: int
 ) -> Tile:
     """Shrinks BLOCK_K until it divides K, and the stages until they fit in shared memory."""
     rows, block_m, block_n, block_k, warps, stages = tile
@@ -221,7 +221,7 @@ def fitted_tile(
 
 def pinned(members: tuple[Tile, ...]) -> tuple[Tile, ...]:
     """The second member alone, for every row count."""
-    tile = asdict(members[1]) | {"rows": inf}
+    tile = asdict(members[1]) | {"rows": ANY_ROWS}
     return (Tile(**tile),)
 
 
@@ -240,14 +240,15 @@ def attention_class(shape: Shape, arch: int, size: int, strict: bool) -> Attenti
     decode = (
         AttentionTile(8, 64, 4, stages(3, 64), 32),
         AttentionTile(32, small, 1, stages(2, small), 16),
-        AttentionTile(inf, small, 1, stages(2, small), 4),
+        AttentionTile(128, small, 1, stages(2, small), 8),
+        AttentionTile(ANY_ROWS, small, 1, stages(2, small), 2),
     )
     if strict:
-        decode = (AttentionTile(inf, 64, 4, stages(3, 64), 8),)
+        decode = (AttentionTile(ANY_ROWS, 64, 4, stages(3, 64), 8),)
     return AttentionClass(
         split=split,
         block_n=block_n,
         scale=log2(e) / sqrt(shape.head_dim),
         decode=decode,
-        whole=AttentionTile(inf, 64, 4, stages(3, 64), 1),
+        whole=AttentionTile(ANY_ROWS, 64, 4, stages(3, 64), 1),
     )
