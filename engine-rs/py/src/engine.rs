@@ -1,4 +1,4 @@
-//! `Engine` and `Plan`: the verified engine, its errors as Python exceptions, its arrays as numpy's.
+//! `Engine` and `Plan`: the verified engine, its errors as exceptions, its arrays as numpy's.
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -100,7 +100,9 @@ impl Engine {
             vocab_size,
             prefix_cache,
         )
-        .map(|engine| Engine { engine: Some(engine) })
+        .map(|engine| Engine {
+            engine: Some(engine),
+        })
         .map_err(config_error)
     }
 
@@ -115,7 +117,8 @@ impl Engine {
     ) -> PyResult<u64> {
         let prompt = prompt.as_array().to_vec();
         let stop = stop_token_ids.as_array().to_vec();
-        self.with(|e| e.add(prompt, max_tokens, stop, logits_from, salt))?.map_err(engine_error)
+        self.with(|e| e.add(prompt, max_tokens, stop, logits_from, salt))?
+            .map_err(engine_error)
     }
 
     fn fork(&mut self, parent_id: u64) -> PyResult<u64> {
@@ -133,7 +136,9 @@ impl Engine {
         tokens: PyReadonlyArray1<'py, u32>,
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let tokens = tokens.as_array().to_vec();
-        let outcomes = self.with(|e| e.commit(plan_id, tokens))?.map_err(engine_error)?;
+        let outcomes = self
+            .with(|e| e.commit(plan_id, tokens))?
+            .map_err(engine_error)?;
         let codes: Vec<u8> = outcomes.iter().map(|outcome| code(*outcome)).collect();
         Ok(codes.into_pyarray(py))
     }

@@ -29,7 +29,8 @@ pub struct BlockCounts {
     pub referenced: u32,
 }
 
-/// The engine. Methods take and return it by value: a caller that loses it to a panic holds nothing half-changed.
+/// The engine. Methods take and return it by value: a caller that loses it to a panic holds nothing
+/// half-changed.
 pub struct Engine {
     s: Scheduler,
 }
@@ -73,12 +74,16 @@ impl Engine {
         }
     }
 
-    /// A new sequence, last in line. Logits are wanted of the prompt positions from `logits_from` on, and of every
-    /// output. Cached blocks are shared under the same `salt` only.
-    pub fn add(self, prompt: Vec<u32>, max_tokens: u32, stop: Vec<u32>, logits_from: u32, salt: u64) -> (out: (
-        Engine,
-        Result<u64, EngineError>,
-    ))
+    /// A new sequence, last in line. Logits are wanted of the prompt positions from `logits_from`
+    /// on, and of every output. Cached blocks are shared under the same `salt` only.
+    pub fn add(
+        self,
+        prompt: Vec<u32>,
+        max_tokens: u32,
+        stop: Vec<u32>,
+        logits_from: u32,
+        salt: u64,
+    ) -> (out: (Engine, Result<u64, EngineError>))
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
             out.1 is Ok ==> self.state().admissible(prompt@, max_tokens, logits_from),
@@ -133,8 +138,12 @@ impl Engine {
         (Engine { s }, plan)
     }
 
-    /// Plan `id`, the oldest in flight, was executed; `tokens` were sampled, one for each of its `sample_seqs`.
-    pub fn commit(self, id: u64, tokens: Vec<u32>) -> (out: (Engine, Result<Vec<Outcome>, EngineError>))
+    /// Plan `id`, the oldest in flight, was executed; `tokens` were sampled, one for each of its
+    /// `sample_seqs`.
+    pub fn commit(self, id: u64, tokens: Vec<u32>) -> (out: (
+        Engine,
+        Result<Vec<Outcome>, EngineError>,
+    ))
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
             out.1 matches Ok(outcomes) ==> {
@@ -241,7 +250,13 @@ impl Engine {
         let group = &self.s.groups[g];
         let cached = group.count_cached();
         let unused = group.count_free();
-        Some(BlockCounts { free: unused - cached, cached, referenced: group.count_blocks() - unused })
+        Some(
+            BlockCounts {
+                free: unused - cached,
+                cached,
+                referenced: group.count_blocks() - unused,
+            },
+        )
     }
 }
 

@@ -8,15 +8,20 @@ use vstd::prelude::*;
 
 verus! {
 
-/// Most blocks a hit may cover: the last token is always computed, and so is each row whose logits are
-/// still to be delivered.
+/// Most blocks a hit may cover: the last token is always computed, and so is each row whose logits
+/// are still to be delivered.
 pub open spec fn hit_limit(s: Sequence, block_size: u32) -> int {
-    let least = if s.need_from < s.len() - 1 { s.need_from as int } else { s.len() - 1 };
+    let least = if s.need_from < s.len() - 1 {
+        s.need_from as int
+    } else {
+        s.len() - 1
+    };
     least / block_size as int
 }
 
 impl Scheduler {
-    /// The sequence at the front of the queue sits down, as the youngest running one, with nothing in flight.
+    /// The sequence at the front of the queue sits down, as the youngest running one, with nothing
+    /// in flight.
     pub fn admit(&mut self)
         requires
             old(self).inv(),
@@ -42,8 +47,14 @@ impl Scheduler {
                 &&& s.computed == s.planned
                 &&& s.computed % old(self).config.block_size == 0
                 &&& s.computed <= w.need_from && s.computed < w.len()
-                &&& s == (Sequence { phase: s.phase, seat: s.seat, computed: s.computed, planned: s.planned,
-                    in_flight: s.in_flight, ..w })
+                &&& s == (Sequence {
+                    phase: s.phase,
+                    seat: s.seat,
+                    computed: s.computed,
+                    planned: s.planned,
+                    in_flight: s.in_flight,
+                    ..w
+                })
             }),
     {
         let ghost before = *self;
@@ -67,12 +78,12 @@ impl Scheduler {
             assert(self.waiting@ =~= before.waiting@.drop_first());
             assert(self.free_seats@ =~= before.free_seats@.drop_last());
             assert(before.seqs@[i as int].wf(before.config));
-            assert forall|g: int| 0 <= g < self.groups@.len() implies (#[trigger] self.groups@[g]).seat(
-                seat as int,
-            ).table.len() == 0 by {
+            assert forall|g: int| 0 <= g < self.groups@.len() implies (
+            #[trigger] self.groups@[g]).seat(seat as int).table.len() == 0 by {
                 assert(before.free_seats@[before.free_seats@.len() - 1] == seat);
             }
-            assert forall|m: int| 0 <= m < before.queue@.len() implies (#[trigger] before.queue@[m]).seq != i by {
+            assert forall|m: int| 0 <= m < before.queue@.len() implies (
+            #[trigger] before.queue@[m]).seq != i by {
                 assert(before.seqs@[before.queue@[m].seq as int].live());
             }
             lemma_entries_none(before.queue@, i as int);
@@ -95,8 +106,8 @@ impl Scheduler {
         }
     }
 
-    /// Fills the empty seat's tables with the blocks that are cached for waiting sequence `i`, or that its parent
-    /// holds; returns how many.
+    /// Fills the empty seat's tables with the blocks that are cached for waiting sequence `i`, or
+    /// that its parent holds; returns how many.
     fn find_prefix(&mut self, i: u32, seat: u32) -> (k: usize)
         requires
             old(self).groups_ok(),
@@ -105,32 +116,50 @@ impl Scheduler {
             i < old(self).seqs@.len(),
             old(self).seqs@[i as int].phase is Waiting,
             seat < old(self).config.max_seqs,
-            forall|j: int| 0 <= j < old(self).seqs@.len() && (#[trigger] old(self).seqs@[j]).live()
-                ==> old(self).seqs@[j].seat < old(self).config.max_seqs && old(self).seqs@[j].seat != seat,
-            forall|g: int| 0 <= g < old(self).groups@.len() ==> (#[trigger] old(self).groups@[g]).seat(
-                seat as int,
-            ).table.len() == 0,
+            forall|j: int|
+                0 <= j < old(self).seqs@.len() && (#[trigger] old(self).seqs@[j]).live() ==> old(
+                    self,
+                ).seqs@[j].seat < old(self).config.max_seqs && old(self).seqs@[j].seat != seat,
+            forall|g: int|
+                0 <= g < old(self).groups@.len() ==> (#[trigger] old(self).groups@[g]).seat(
+                    seat as int,
+                ).table.len() == 0,
         ensures
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             groups_frame(old(self).config, old(self).groups@, final(self).groups@, seat as int),
-            forall|g: int| 0 <= g < final(self).groups@.len() ==> attached(
-                (#[trigger] final(self).groups@[g]).seat(seat as int),
-                old(self).seqs@[i as int].tokens@,
-                k as nat,
-                old(self).config.block_size,
-            ),
+            forall|g: int|
+                0 <= g < final(self).groups@.len() ==> attached(
+                    (#[trigger] final(self).groups@[g]).seat(seat as int),
+                    old(self).seqs@[i as int].tokens@,
+                    k as nat,
+                    old(self).config.block_size,
+                ),
             k <= hit_limit(old(self).seqs@[i as int], old(self).config.block_size),
     {
         let seq = &self.seqs[i as usize];
         assert(seq.wf(self.config));
         let last = seq.tokens.len() as u32 - 1;
-        let least = if seq.need_from < last { seq.need_from } else { last };
+        let least = if seq.need_from < last {
+            seq.need_from
+        } else {
+            last
+        };
         let limit = least / self.config.block_size;
         proof {
             assert(limit * self.config.block_size <= least) by (nonlinear_arith)
-                requires limit == least / self.config.block_size, self.config.block_size > 0;
+                requires
+                    limit == least / self.config.block_size,
+                    self.config.block_size > 0,
+            ;
         }
-        let k = attach_all(Ghost(self.config), &mut self.groups, seat, seq.salt, &seq.tokens, limit as usize);
+        let k = attach_all(
+            Ghost(self.config),
+            &mut self.groups,
+            seat,
+            seq.salt,
+            &seq.tokens,
+            limit as usize,
+        );
         let (from, held) = self.parent_blocks(i, limit);
         if held as usize <= k {
             return k;
@@ -138,7 +167,8 @@ impl Scheduler {
         let ghost hit = self.groups@;
         release_all(Ghost(self.config), &mut self.groups, seat);
         let ghost toks = self.seqs@[i as int].tokens@;
-        let ghost j = choose|j: int| #![trigger self.seqs@[j]]
+        let ghost j = choose|j: int|
+            #![trigger self.seqs@[j]]
             0 <= j < self.seqs@.len() && self.holds_for(j, i as int, from, held);
         assert forall|g: int| 0 <= g < self.groups@.len() implies shareable(
             (#[trigger] self.groups@[g]).seat(from as int),
@@ -148,7 +178,11 @@ impl Scheduler {
         ) by {
             assert(self.groups@[g].seat(from as int) == hit[g].seat(from as int));
             assert(hit[g].seat(from as int) == old(self).groups@[g].seat(from as int));
-            assert(seat_ok(self.seqs@[j], old(self).groups@[g].seat(from as int), self.config.block_size));
+            assert(seat_ok(
+                self.seqs@[j],
+                old(self).groups@[g].seat(from as int),
+                self.config.block_size,
+            ));
             lemma_shareable(
                 self.seqs@[j],
                 toks,
@@ -161,8 +195,8 @@ impl Scheduler {
         held as usize
     }
 
-    /// Where the parent of sequence `i` sits and how many blocks of its prompt it holds computed, at most
-    /// `limit`; no block when it has none or the parent is gone.
+    /// Where the parent of sequence `i` sits and how many blocks of its prompt it holds computed,
+    /// at most `limit`; no block when it has none or the parent is gone.
     fn parent_blocks(&self, i: u32, limit: u32) -> (r: (u32, u32))
         requires
             self.groups_ok(),
@@ -172,7 +206,9 @@ impl Scheduler {
             limit * self.config.block_size <= self.seqs@[i as int].len(),
         ensures
             r.1 <= limit,
-            r.1 > 0 ==> exists|j: int| #![trigger self.seqs@[j]] 0 <= j < self.seqs@.len() && self.holds_for(j, i as int, r.0, r.1),
+            r.1 > 0 ==> exists|j: int|
+                #![trigger self.seqs@[j]]
+                0 <= j < self.seqs@.len() && self.holds_for(j, i as int, r.0, r.1),
     {
         let block_size = self.config.block_size;
         let (j, generation) = match self.seqs[i as usize].parent {
@@ -192,11 +228,22 @@ impl Scheduler {
             return (0, 0);
         }
         let full = parent.computed / block_size;
-        let k = if full < limit { full } else { limit };
+        let k = if full < limit {
+            full
+        } else {
+            limit
+        };
         proof {
-            assert(k * block_size <= limit * block_size) by (nonlinear_arith) requires k <= limit;
+            assert(k * block_size <= limit * block_size) by (nonlinear_arith)
+                requires
+                    k <= limit,
+            ;
             assert(k * block_size <= parent.computed) by (nonlinear_arith)
-                requires k <= full, full == parent.computed / block_size, block_size > 0;
+                requires
+                    k <= full,
+                    full == parent.computed / block_size,
+                    block_size > 0,
+            ;
         }
         let n = k * block_size;
         let mut p: u32 = 0;
@@ -206,7 +253,8 @@ impl Scheduler {
                 n <= parent.tokens@.len(),
                 n <= self.seqs@[i as int].tokens@.len(),
                 i < self.seqs@.len(),
-                forall|m: int| 0 <= m < p ==> parent.tokens@[m] == #[trigger] self.seqs@[i as int].tokens@[m],
+                forall|m: int|
+                    0 <= m < p ==> parent.tokens@[m] == #[trigger] self.seqs@[i as int].tokens@[m],
             decreases n - p,
         {
             if parent.tokens[p as usize] != self.seqs[i as usize].tokens[p as usize] {

@@ -29,7 +29,11 @@ impl Scheduler {
                 final(self).seqs@[e.seq as int] == if s.phase is Running {
                     Sequence {
                         planned: e.from,
-                        pending: if e.sampled { (s.pending - 1) as u32 } else { s.pending },
+                        pending: if e.sampled {
+                            (s.pending - 1) as u32
+                        } else {
+                            s.pending
+                        },
                         in_flight: (s.in_flight - 1) as usize,
                         ..s
                     }
@@ -74,14 +78,23 @@ impl Scheduler {
             }
         }
         proof {
-            assert(groups_frame(before.config, before.groups@, self.groups@, before.seqs@[i as int].seat as int));
+            assert(groups_frame(
+                before.config,
+                before.groups@,
+                self.groups@,
+                before.seqs@[i as int].seat as int,
+            ));
             let s = self.seqs@[i as int];
             assert forall|g: int| 0 <= g < self.groups@.len() && s.phase is Running implies seat_ok(
                 s,
                 (#[trigger] self.groups@[g]).seat(s.seat as int),
                 self.config.block_size,
             ) by {
-                assert(seat_ok(before.seqs@[i as int], before.groups@[g].seat(s.seat as int), before.config.block_size));
+                assert(seat_ok(
+                    before.seqs@[i as int],
+                    before.groups@[g].seat(s.seat as int),
+                    before.config.block_size,
+                ));
             }
             lemma_same_lists(before, *self, i as int);
             self.lemma_cancelled(before, e);
@@ -116,16 +129,25 @@ impl Scheduler {
             assert(a.queue@[m] == self.queue@[m]);
             assert(a.seqs@[a.queue@[m].seq as int].live());
         }
-        assert forall|j: int| 0 <= j < self.seqs@.len() && (#[trigger] self.seqs@[j]).live()
-            implies self.seqs@[j].in_flight == entries_of(self.queue@, j) by {
+        assert forall|j: int|
+            0 <= j < self.seqs@.len() && (
+            #[trigger] self.seqs@[j]).live() implies self.seqs@[j].in_flight == entries_of(
+            self.queue@,
+            j,
+        ) by {
             if j != e.seq {
                 assert(self.seqs@[j] == a.seqs@[j]);
             } else {
                 assert(a.seqs@[j].live());
             }
         }
-        assert forall|j: int| 0 <= j < self.seqs@.len() && (#[trigger] self.seqs@[j]).phase is Running
-            implies track_ok(self.queue@, j, self.seqs@[j]) by {
+        assert forall|j: int|
+            0 <= j < self.seqs@.len() && (
+            #[trigger] self.seqs@[j]).phase is Running implies track_ok(
+            self.queue@,
+            j,
+            self.seqs@[j],
+        ) by {
             if j != e.seq {
                 assert(self.seqs@[j] == a.seqs@[j]);
                 assert(track_ok(a.queue@, j, a.seqs@[j]));

@@ -34,24 +34,27 @@ fn commit_all(
         seat < c.max_seqs,
         from <= to <= tokens@.len(),
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int| 0 <= g < old(groups)@.len() ==> committed(
-            (#[trigger] old(groups)@[g]).seat(seat as int),
-            tokens@,
-            from as int,
-            to as int,
-            c.block_size,
-        ),
+        forall|g: int|
+            0 <= g < old(groups)@.len() ==> committed(
+                (#[trigger] old(groups)@[g]).seat(seat as int),
+                tokens@,
+                from as int,
+                to as int,
+                c.block_size,
+            ),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int| 0 <= g < final(groups)@.len() ==> committed(
-            (#[trigger] final(groups)@[g]).seat(seat as int),
-            tokens@,
-            to as int,
-            to as int,
-            c.block_size,
-        ),
-        forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
-            == old(groups)@[g].seat(seat as int).table,
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> committed(
+                (#[trigger] final(groups)@[g]).seat(seat as int),
+                tokens@,
+                to as int,
+                to as int,
+                c.block_size,
+            ),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
+                == old(groups)@[g].seat(seat as int).table,
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -62,22 +65,25 @@ fn commit_all(
             seat < c.max_seqs,
             from <= to <= tokens@.len(),
             groups_frame(c, before, groups@, seat as int),
-            forall|h: int| 0 <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table
-                == before[h].seat(seat as int).table,
-            forall|h: int| g <= h < groups@.len() ==> committed(
-                (#[trigger] groups@[h]).seat(seat as int),
-                tokens@,
-                from as int,
-                to as int,
-                c.block_size,
-            ),
-            forall|h: int| 0 <= h < g ==> committed(
-                (#[trigger] groups@[h]).seat(seat as int),
-                tokens@,
-                to as int,
-                to as int,
-                c.block_size,
-            ),
+            forall|h: int|
+                0 <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table
+                    == before[h].seat(seat as int).table,
+            forall|h: int|
+                g <= h < groups@.len() ==> committed(
+                    (#[trigger] groups@[h]).seat(seat as int),
+                    tokens@,
+                    from as int,
+                    to as int,
+                    c.block_size,
+                ),
+            forall|h: int|
+                0 <= h < g ==> committed(
+                    (#[trigger] groups@[h]).seat(seat as int),
+                    tokens@,
+                    to as int,
+                    to as int,
+                    c.block_size,
+                ),
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;
@@ -87,9 +93,11 @@ fn commit_all(
         }
         groups[g].commit(seat as usize, salt, tokens, from as usize, to as usize);
         proof {
-            assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
-                == before[h].seat(s) by {
+            assert forall|h: int, s: int|
+                #![trigger groups@[h].seat(s)]
+                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
+                s,
+            ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
         }
@@ -124,7 +132,8 @@ fn contains(list: &Vec<u32>, x: u32) -> (found: bool)
 }
 
 impl Scheduler {
-    /// The first entry in the queue is over. `token` is its sequence's next one, if its last row was sampled.
+    /// The first entry in the queue is over. `token` is its sequence's next one, if its last row
+    /// was sampled.
     pub fn commit_entry(&mut self, Ghost(open): Ghost<nat>, token: u32) -> (outcome: Outcome)
         requires
             old(self).inv_with(open),
@@ -177,7 +186,11 @@ impl Scheduler {
         proof {
             let t0 = Track { ok: true, pos: s0.computed as int, len: s0.len() };
             assert(track_ok(before.queue@, i as int, s0));
-            assert(track(before.queue@, i as int, t0) == track(self.queue@, i as int, advance(t0, e)));
+            assert(track(before.queue@, i as int, t0) == track(
+                self.queue@,
+                i as int,
+                advance(t0, e),
+            ));
             lemma_track_ok(self.queue@, i as int, advance(t0, e));
             assert(e.from == s0.computed && e.from < e.to <= s0.len());
             assert forall|g: int| 0 <= g < self.groups@.len() implies committed(
@@ -187,10 +200,22 @@ impl Scheduler {
                 e.to as int,
                 self.config.block_size,
             ) by {
-                assert(seat_ok(before.seqs@[i as int], before.groups@[g].seat(s0.seat as int), before.config.block_size));
+                assert(seat_ok(
+                    before.seqs@[i as int],
+                    before.groups@[g].seat(s0.seat as int),
+                    before.config.block_size,
+                ));
             }
         }
-        commit_all(Ghost(self.config), &mut self.groups, e.seat, self.seqs[i].salt, &self.seqs[i].tokens, e.from, e.to);
+        commit_all(
+            Ghost(self.config),
+            &mut self.groups,
+            e.seat,
+            self.seqs[i].salt,
+            &self.seqs[i].tokens,
+            e.from,
+            e.to,
+        );
         let seq = &mut self.seqs[i];
         seq.in_flight -= 1;
         seq.computed = e.to;
@@ -212,7 +237,8 @@ impl Scheduler {
         }
         proof {
             let s = self.seqs@[i as int];
-            assert forall|p: int| 0 <= p < s0.len() implies #[trigger] s.tokens@.take(p + 1) =~= s0.tokens@.take(p + 1) by {}
+            assert forall|p: int| 0 <= p < s0.len() implies #[trigger] s.tokens@.take(p + 1)
+                =~= s0.tokens@.take(p + 1) by {}
             assert forall|g: int| 0 <= g < self.groups@.len() && s.phase is Running implies seat_ok(
                 s,
                 (#[trigger] self.groups@[g]).seat(s.seat as int),
@@ -220,8 +246,14 @@ impl Scheduler {
             ) by {
                 let v = self.groups@[g].seat(s.seat as int);
                 assert(committed(v, s0.tokens@, e.to as int, e.to as int, self.config.block_size));
-                assert(seat_ok(s0, before.groups@[g].seat(s0.seat as int), before.config.block_size));
-                assert forall|p: int| 0 <= p < s.computed implies #[trigger] v.kv[p] == Some(s.tokens@.take(p + 1)) by {}
+                assert(seat_ok(
+                    s0,
+                    before.groups@[g].seat(s0.seat as int),
+                    before.config.block_size,
+                ));
+                assert forall|p: int| 0 <= p < s.computed implies #[trigger] v.kv[p] == Some(
+                    s.tokens@.take(p + 1),
+                ) by {}
             }
             lemma_committed(before, *self, i as int, open);
         }
@@ -230,13 +262,28 @@ impl Scheduler {
 }
 
 /// What committing entry `e` with `token` makes of its sequence.
-pub open spec fn committed_seq(a: Sequence, b: Sequence, e: Entry, token: u32, outcome: Outcome) -> bool {
+pub open spec fn committed_seq(
+    a: Sequence,
+    b: Sequence,
+    e: Entry,
+    token: u32,
+    outcome: Outcome,
+) -> bool {
     if a.phase is Running {
-        let tokens = if e.sampled { a.tokens@.push(token) } else { a.tokens@ };
+        let tokens = if e.sampled {
+            a.tokens@.push(token)
+        } else {
+            a.tokens@
+        };
         &&& b.tokens@ == tokens
         &&& e.from == a.computed && b.computed == e.to
-        &&& b.need_from == if a.need_from < e.to { e.to } else { a.need_from }
-        &&& b.seat == a.seat && b.salt == a.salt && b.generation == a.generation && b.max_len == a.max_len
+        &&& b.need_from == if a.need_from < e.to {
+            e.to
+        } else {
+            a.need_from
+        }
+        &&& b.seat == a.seat && b.salt == a.salt && b.generation == a.generation && b.max_len
+            == a.max_len
         &&& b.prompt_len == a.prompt_len && b.stop == a.stop && b.planned == a.planned
         &&& outcome == if e.sampled && a.stop@.contains(token) {
             Outcome::Stop
@@ -245,7 +292,11 @@ pub open spec fn committed_seq(a: Sequence, b: Sequence, e: Entry, token: u32, o
         } else {
             Outcome::Running
         }
-        &&& b.phase == if outcome is Running { Phase::Running } else { Phase::Draining }
+        &&& b.phase == if outcome is Running {
+            Phase::Running
+        } else {
+            Phase::Draining
+        }
     } else {
         &&& outcome is Dropped
         &&& b == (Sequence { in_flight: b.in_flight, ..a })

@@ -64,7 +64,9 @@ fn smallest(num_blocks: &Vec<u32>) -> (least: u32)
 }
 
 /// A group of each size; `None` when a size is out of bounds.
-fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bool) -> (r: Option<Vec<LayerGroup>>)
+fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bool) -> (r: Option<
+    Vec<LayerGroup>,
+>)
     requires
         c.wf(),
         c.max_seqs * row_len <= u32::MAX,
@@ -74,8 +76,10 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
         r matches Some(groups) ==> {
             &&& groups@.len() == num_blocks@.len()
             &&& forall|g: int| 0 <= g < groups@.len() ==> group_ok(c, #[trigger] groups@[g])
-            &&& forall|g: int, s: int| #![trigger groups@[g].seat(s)]
-                0 <= g < groups@.len() && 0 <= s < c.max_seqs ==> groups@[g].seat(s).table.len() == 0
+            &&& forall|g: int, s: int|
+                #![trigger groups@[g].seat(s)]
+                0 <= g < groups@.len() && 0 <= s < c.max_seqs ==> groups@[g].seat(s).table.len()
+                    == 0
         },
 {
     let mut groups: Vec<LayerGroup> = Vec::with_capacity(num_blocks.len());
@@ -89,7 +93,8 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
             g <= num_blocks@.len(),
             groups@.len() == g,
             forall|h: int| 0 <= h < g ==> group_ok(c, #[trigger] groups@[h]),
-            forall|h: int, s: int| #![trigger groups@[h].seat(s)]
+            forall|h: int, s: int|
+                #![trigger groups@[h].seat(s)]
                 0 <= h < g && 0 <= s < c.max_seqs ==> groups@[h].seat(s).table.len() == 0,
         decreases num_blocks@.len() - g,
     {
@@ -179,7 +184,14 @@ impl Scheduler {
             return Err(ConfigError::TableSize);
         }
         let capacity = smallest(&num_blocks);
-        let config = Config { block_size, max_seqs, max_batched_tokens, max_model_len, vocab_size, capacity };
+        let config = Config {
+            block_size,
+            max_seqs,
+            max_batched_tokens,
+            max_model_len,
+            vocab_size,
+            capacity,
+        };
         let groups = match make_groups(config, &num_blocks, row_len as u32, prefix_cache) {
             Some(groups) => groups,
             None => {
@@ -187,22 +199,24 @@ impl Scheduler {
             },
         };
         let free_seats = all_seats(max_seqs);
-        Ok(Scheduler {
-            config,
-            groups,
-            seqs: Vec::new(),
-            free_entries: Vec::new(),
-            free_seats,
-            waiting: VecDeque::new(),
-            running: Vec::new(),
-            queue: VecDeque::new(),
-            plans: VecDeque::new(),
-            draft: 0,
-            draft_rows: 0,
-            next_plan: 0,
-            preemptions: 0,
-            hits: 0,
-        })
+        Ok(
+            Scheduler {
+                config,
+                groups,
+                seqs: Vec::new(),
+                free_entries: Vec::new(),
+                free_seats,
+                waiting: VecDeque::new(),
+                running: Vec::new(),
+                queue: VecDeque::new(),
+                plans: VecDeque::new(),
+                draft: 0,
+                draft_rows: 0,
+                next_plan: 0,
+                preemptions: 0,
+                hits: 0,
+            },
+        )
     }
 }
 

@@ -17,8 +17,9 @@ impl Scheduler {
     /// The entries of the plan being made name only sequences among the first `k` running ones.
     pub open spec fn draft_within(&self, k: int) -> bool {
         &&& 0 <= k <= self.running@.len()
-        &&& forall|a: int| #![trigger self.queue@[a]] self.in_draft(a)
-            ==> among(self.running@, k, self.queue@[a].seq)
+        &&& forall|a: int|
+            #![trigger self.queue@[a]]
+            self.in_draft(a) ==> among(self.running@, k, self.queue@[a].seq)
     }
 
     pub proof fn lemma_draft_grows(&self, k: int, m: int)
@@ -28,8 +29,11 @@ impl Scheduler {
         ensures
             self.draft_within(m),
     {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a)
-            implies among(self.running@, m, self.queue@[a].seq) by {
+        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies among(
+            self.running@,
+            m,
+            self.queue@[a].seq,
+        ) by {
             let i = self.queue@[a].seq;
             let x = choose|x: int| 0 <= x < k && #[trigger] self.running@[x] == i;
             assert(self.running@[x] == i);
@@ -48,8 +52,11 @@ impl Scheduler {
         ensures
             self.draft_within(k),
     {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a)
-            implies among(self.running@, k, self.queue@[a].seq) by {
+        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies among(
+            self.running@,
+            k,
+            self.queue@[a].seq,
+        ) by {
             let i = o.queue@[a].seq;
             assert(o.in_draft(a));
             let x = choose|x: int| 0 <= x < k && #[trigger] o.running@[x] == i;
@@ -63,10 +70,12 @@ impl Scheduler {
             self.draft_within(k),
             0 <= k < self.running@.len(),
         ensures
-            forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) ==> self.queue@[a].seq != self.running@[k],
+            forall|a: int|
+                #![trigger self.queue@[a]]
+                self.in_draft(a) ==> self.queue@[a].seq != self.running@[k],
     {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a)
-            implies self.queue@[a].seq != self.running@[k] by {
+        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies self.queue@[a].seq
+            != self.running@[k] by {
             let i = self.queue@[a].seq;
             let x = choose|x: int| 0 <= x < k && #[trigger] self.running@[x] == i;
             assert(self.running@[x] != self.running@[k]);
@@ -86,15 +95,18 @@ impl Scheduler {
         ensures
             self.draft_within(k + 1),
     {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a)
-            implies among(self.running@, k + 1, self.queue@[a].seq) by {
+        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies among(
+            self.running@,
+            k + 1,
+            self.queue@[a].seq,
+        ) by {
             if a == self.queue@.len() - 1 {
                 assert(self.running@[k] == self.queue@[a].seq);
             } else {
                 assert(self.queue@.drop_last()[a] == self.queue@[a]);
                 let i = o.queue@[a].seq;
-            assert(o.in_draft(a));
-            let x = choose|x: int| 0 <= x < k && #[trigger] o.running@[x] == i;
+                assert(o.in_draft(a));
+                let x = choose|x: int| 0 <= x < k && #[trigger] o.running@[x] == i;
                 assert(self.running@[x] == o.running@[x]);
             }
         }

@@ -9,7 +9,6 @@ use vstd::prelude::*;
 verus! {
 
 impl Scheduler {
-
     /// The plan of the draft.
     pub fn emit(&mut self) -> (p: Plan)
         requires
@@ -98,9 +97,10 @@ impl Scheduler {
             let (seats, indices, blocks) = self.groups[g].take_updates();
             updates.push(Updates { seats, indices, blocks });
             proof {
-                assert forall|h: int, s: int| #![trigger self.groups@[h].seat(s)]
-                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s != -1
-                    implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
+                assert forall|h: int, s: int|
+                    #![trigger self.groups@[h].seat(s)]
+                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s
+                        != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
                     assert(prev[h].seat(s) == before.groups@[h].seat(s));
                 }
             }
@@ -131,7 +131,8 @@ impl Scheduler {
             assert(draft_entry_ok(self.queue@[first + n], self.seqs@[e.seq as int]));
             assert(self.seqs@[e.seq as int].wf(self.config));
             self.lemma_span_nonneg(first + n + 1);
-            assert forall|r: int| 0 <= r < p.rows@.len() implies (#[trigger] p.rows@[r]).seat != e.seat by {
+            assert forall|r: int| 0 <= r < p.rows@.len() implies (#[trigger] p.rows@[r]).seat
+                != e.seat by {
                 let k = choose|k: int|
                     0 <= k < n && p.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
                 assert(self.in_draft(first + k));
@@ -175,8 +176,10 @@ impl Scheduler {
             proof {
                 p.rows@ = before.rows@.push(row);
                 assert(self.row_ok(row));
-                assert forall|x: int| 0 <= x < p.rows@.len() && self.wants_logits(#[trigger] p.rows@[x])
-                    implies p.logits_rows@.contains(x as u32) by {
+                assert forall|x: int|
+                    0 <= x < p.rows@.len() && self.wants_logits(
+                        #[trigger] p.rows@[x],
+                    ) implies p.logits_rows@.contains(x as u32) by {
                     if x < before.rows@.len() {
                         assert(p.rows@[x] == before.rows@[x]);
                         let a = before.logits_rows@.index_of(x as u32);
@@ -201,21 +204,34 @@ impl Scheduler {
     }
 
     /// The slot of the next row in every group.
-    fn emit_slots(&self, slots: &mut Vec<Vec<u32>>, seat: u32, pos: u32, Ghost(rows): Ghost<Seq<Row>>, Ghost(row): Ghost<Row>)
+    fn emit_slots(
+        &self,
+        slots: &mut Vec<Vec<u32>>,
+        seat: u32,
+        pos: u32,
+        Ghost(rows): Ghost<Seq<Row>>,
+        Ghost(row): Ghost<Row>,
+    )
         requires
             self.inv(),
             self.row_ok(row),
             row.seat == seat,
             row.pos == pos,
             old(slots)@.len() == self.groups@.len(),
-            forall|g: int| 0 <= g < self.groups@.len() ==> self.slots_ok(g, (#[trigger] old(slots)@[g])@, rows),
+            forall|g: int|
+                0 <= g < self.groups@.len() ==> self.slots_ok(
+                    g,
+                    (#[trigger] old(slots)@[g])@,
+                    rows,
+                ),
         ensures
             final(slots)@.len() == self.groups@.len(),
-            forall|g: int| 0 <= g < self.groups@.len() ==> self.slots_ok(
-                g,
-                (#[trigger] final(slots)@[g])@,
-                rows.push(row),
-            ),
+            forall|g: int|
+                0 <= g < self.groups@.len() ==> self.slots_ok(
+                    g,
+                    (#[trigger] final(slots)@[g])@,
+                    rows.push(row),
+                ),
     {
         let size = self.config.block_size;
         let index = (pos / size) as usize;
@@ -232,8 +248,10 @@ impl Scheduler {
                 offset == pos as int % size as int,
                 g <= self.groups@.len(),
                 slots@.len() == self.groups@.len(),
-                forall|h: int| 0 <= h < g ==> self.slots_ok(h, (#[trigger] slots@[h])@, rows.push(row)),
-                forall|h: int| g <= h < self.groups@.len() ==> self.slots_ok(h, (#[trigger] slots@[h])@, rows),
+                forall|h: int|
+                    0 <= h < g ==> self.slots_ok(h, (#[trigger] slots@[h])@, rows.push(row)),
+                forall|h: int|
+                    g <= h < self.groups@.len() ==> self.slots_ok(h, (#[trigger] slots@[h])@, rows),
             decreases self.groups@.len() - g,
         {
             proof {
@@ -256,12 +274,13 @@ impl Scheduler {
             slots[g].push(slot);
             proof {
                 assert(slots@[g as int]@ == before[g as int]@.push(slot));
-                assert forall|h: int| #![trigger slots@[h]] 0 <= h < slots@.len() && h != g implies slots@[h] == before[h] by {}
+                assert forall|h: int|
+                    #![trigger slots@[h]]
+                    0 <= h < slots@.len() && h != g implies slots@[h] == before[h] by {}
             }
             g += 1;
         }
     }
-
 }
 
 } // verus!

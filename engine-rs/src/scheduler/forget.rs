@@ -60,19 +60,24 @@ pub(super) proof fn lemma_forgot(a: Scheduler, b: Scheduler, i: int)
     } by {
         assert(b.seqs@[a.running@[m] as int] == a.seqs@[a.running@[m] as int]);
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
     }
     assert forall|m: int| 0 <= m < b.waiting@.len() implies {
         &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
+            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
     } by {
         assert(b.waiting@[m] == a.waiting@[m + 1]);
         assert(a.waiting@[m + 1] != a.waiting@[0]);
         assert(b.seqs@[a.waiting@[m + 1] as int] == a.seqs@[a.waiting@[m + 1] as int]);
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         let m = a.waiting@.index_of(j as u32);
         assert(m > 0);
@@ -88,7 +93,8 @@ pub(super) proof fn lemma_forgot(a: Scheduler, b: Scheduler, i: int)
         }
     }
     assert(b.free_entries@.no_duplicates()) by {
-        assert forall|m: int| 0 <= m < a.free_entries@.len() implies (#[trigger] a.free_entries@[m]) != i by {}
+        assert forall|m: int| 0 <= m < a.free_entries@.len() implies (#[trigger] a.free_entries@[m])
+            != i by {}
     }
     assert forall|m: int| 0 <= m < b.queue@.len() implies {
         &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()

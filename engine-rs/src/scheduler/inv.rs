@@ -38,7 +38,8 @@ pub open spec fn draft_entry_ok(e: Entry, s: Sequence) -> bool {
 impl Scheduler {
     pub open spec fn groups_ok(&self) -> bool {
         &&& self.config.wf()
-        &&& forall|g: int| 0 <= g < self.groups@.len() ==> group_ok(self.config, #[trigger] self.groups@[g])
+        &&& forall|g: int|
+            0 <= g < self.groups@.len() ==> group_ok(self.config, #[trigger] self.groups@[g])
     }
 
     pub open spec fn seqs_ok(&self) -> bool {
@@ -49,74 +50,95 @@ impl Scheduler {
     /// The running list holds exactly the sequences with a seat, once each.
     pub open spec fn running_ok(&self) -> bool {
         &&& self.running@.no_duplicates()
-        &&& forall|k: int| 0 <= k < self.running@.len() ==> {
-            &&& (#[trigger] self.running@[k]) < self.seqs@.len()
-            &&& self.seqs@[self.running@[k] as int].live()
-        }
-        &&& forall|i: int| 0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live()
-            ==> self.running@.contains(i as u32)
+        &&& forall|k: int|
+            0 <= k < self.running@.len() ==> {
+                &&& (#[trigger] self.running@[k]) < self.seqs@.len()
+                &&& self.seqs@[self.running@[k] as int].live()
+            }
+        &&& forall|i: int|
+            0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live()
+                ==> self.running@.contains(i as u32)
     }
 
     /// The waiting queue holds exactly the sequences that wait, once each.
     pub open spec fn waiting_ok(&self) -> bool {
         &&& self.waiting@.no_duplicates()
-        &&& forall|k: int| 0 <= k < self.waiting@.len() ==> {
-            &&& (#[trigger] self.waiting@[k]) < self.seqs@.len()
-            &&& (self.seqs@[self.waiting@[k] as int].phase is Waiting
-                || self.seqs@[self.waiting@[k] as int].phase is Dropped)
-        }
-        &&& forall|i: int| 0 <= i < self.seqs@.len() && ((#[trigger] self.seqs@[i]).phase is Waiting
-            || self.seqs@[i].phase is Dropped) ==> self.waiting@.contains(i as u32)
+        &&& forall|k: int|
+            0 <= k < self.waiting@.len() ==> {
+                &&& (#[trigger] self.waiting@[k]) < self.seqs@.len()
+                &&& (self.seqs@[self.waiting@[k] as int].phase is Waiting
+                    || self.seqs@[self.waiting@[k] as int].phase is Dropped)
+            }
+        &&& forall|i: int|
+            0 <= i < self.seqs@.len() && ((#[trigger] self.seqs@[i]).phase is Waiting
+                || self.seqs@[i].phase is Dropped) ==> self.waiting@.contains(i as u32)
     }
 
     pub open spec fn free_entries_ok(&self) -> bool {
         &&& self.free_entries@.no_duplicates()
-        &&& forall|k: int| 0 <= k < self.free_entries@.len() ==> {
-            &&& (#[trigger] self.free_entries@[k]) < self.seqs@.len()
-            &&& self.seqs@[self.free_entries@[k] as int].phase is Free
-        }
+        &&& forall|k: int|
+            0 <= k < self.free_entries@.len() ==> {
+                &&& (#[trigger] self.free_entries@[k]) < self.seqs@.len()
+                &&& self.seqs@[self.free_entries@[k] as int].phase is Free
+            }
     }
 
     /// Each seat is free, its tables empty, or has one sequence.
     pub open spec fn seats_ok(&self) -> bool {
         &&& self.free_seats@.no_duplicates()
         &&& self.running@.len() + self.free_seats@.len() == self.config.max_seqs
-        &&& forall|k: int| 0 <= k < self.free_seats@.len() ==> (#[trigger] self.free_seats@[k])
-            < self.config.max_seqs
-        &&& forall|k: int, g: int| #![trigger self.free_seats@[k], self.groups@[g]]
-            0 <= k < self.free_seats@.len() && 0 <= g < self.groups@.len()
-            ==> self.groups@[g].seat(self.free_seats@[k] as int).table.len() == 0
-        &&& forall|i: int| 0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live() ==> {
-            &&& self.seqs@[i].seat < self.config.max_seqs
-            &&& !self.free_seats@.contains(self.seqs@[i].seat)
-        }
-        &&& forall|i: int, j: int| #![trigger self.seqs@[i], self.seqs@[j]]
-            0 <= i < self.seqs@.len() && 0 <= j < self.seqs@.len() && i != j
-            && self.seqs@[i].live() && self.seqs@[j].live() ==> self.seqs@[i].seat != self.seqs@[j].seat
+        &&& forall|k: int|
+            0 <= k < self.free_seats@.len() ==> (#[trigger] self.free_seats@[k])
+                < self.config.max_seqs
+        &&& forall|k: int, g: int|
+            #![trigger self.free_seats@[k], self.groups@[g]]
+            0 <= k < self.free_seats@.len() && 0 <= g < self.groups@.len() ==> self.groups@[g].seat(
+                self.free_seats@[k] as int,
+            ).table.len() == 0
+        &&& forall|i: int|
+            0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live() ==> {
+                &&& self.seqs@[i].seat < self.config.max_seqs
+                &&& !self.free_seats@.contains(self.seqs@[i].seat)
+            }
+        &&& forall|i: int, j: int|
+            #![trigger self.seqs@[i], self.seqs@[j]]
+            0 <= i < self.seqs@.len() && 0 <= j < self.seqs@.len() && i != j && self.seqs@[i].live()
+                && self.seqs@[j].live() ==> self.seqs@[i].seat != self.seqs@[j].seat
     }
 
     /// Tables and KV of the running sequences.
     pub open spec fn tables_ok(&self) -> bool {
-        forall|i: int, g: int| #![trigger self.seqs@[i], self.groups@[g]]
-            0 <= i < self.seqs@.len() && 0 <= g < self.groups@.len() && self.seqs@[i].phase is Running
-            ==> seat_ok(self.seqs@[i], self.groups@[g].seat(self.seqs@[i].seat as int),
-                self.config.block_size)
+        forall|i: int, g: int|
+            #![trigger self.seqs@[i], self.groups@[g]]
+            0 <= i < self.seqs@.len() && 0 <= g < self.groups@.len()
+                && self.seqs@[i].phase is Running ==> seat_ok(
+                self.seqs@[i],
+                self.groups@[g].seat(self.seqs@[i].seat as int),
+                self.config.block_size,
+            )
     }
 
     /// The queue names live sequences, and leads each running one to what is planned.
     pub open spec fn queue_ok(&self) -> bool {
-        &&& forall|k: int| 0 <= k < self.queue@.len() ==> {
-            &&& (#[trigger] self.queue@[k]).seq < self.seqs@.len()
-            &&& self.seqs@[self.queue@[k].seq as int].live()
-            &&& self.queue@[k].seat == self.seqs@[self.queue@[k].seq as int].seat
-        }
-        &&& forall|i: int| 0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live()
-            ==> self.seqs@[i].in_flight == entries_of(self.queue@, i)
-        &&& forall|i: int| 0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).phase is Running
-            ==> track_ok(self.queue@, i, self.seqs@[i])
+        &&& forall|k: int|
+            0 <= k < self.queue@.len() ==> {
+                &&& (#[trigger] self.queue@[k]).seq < self.seqs@.len()
+                &&& self.seqs@[self.queue@[k].seq as int].live()
+                &&& self.queue@[k].seat == self.seqs@[self.queue@[k].seq as int].seat
+            }
+        &&& forall|i: int|
+            0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live()
+                ==> self.seqs@[i].in_flight == entries_of(self.queue@, i)
+        &&& forall|i: int|
+            0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).phase is Running ==> track_ok(
+                self.queue@,
+                i,
+                self.seqs@[i],
+            )
     }
 
-    /// The queue holds `open` entries of a plan being committed, those of the plans in flight, the draft.
+    /// The queue holds `open` entries of a plan being committed, those of the plans in flight, the
+    /// draft.
     pub open spec fn plans_ok(&self, open: nat) -> bool {
         open + entries_in(self.plans@) + self.draft == self.queue@.len()
     }
@@ -130,10 +152,16 @@ impl Scheduler {
     pub open spec fn draft_ok(&self) -> bool {
         &&& self.draft <= self.queue@.len()
         &&& self.draft_rows == span(self.queue@, self.queue@.len() - self.draft)
-        &&& forall|a: int, b: int| #![trigger self.queue@[a], self.queue@[b]]
-            self.in_draft(a) && self.in_draft(b) && a < b ==> self.queue@[a].seq != self.queue@[b].seq
-        &&& forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) ==> draft_entry_ok(self.queue@[a],
-            self.seqs@[self.queue@[a].seq as int])
+        &&& forall|a: int, b: int|
+            #![trigger self.queue@[a], self.queue@[b]]
+            self.in_draft(a) && self.in_draft(b) && a < b ==> self.queue@[a].seq
+                != self.queue@[b].seq
+        &&& forall|a: int|
+            #![trigger self.queue@[a]]
+            self.in_draft(a) ==> draft_entry_ok(
+                self.queue@[a],
+                self.seqs@[self.queue@[a].seq as int],
+            )
     }
 
     pub open spec fn inv_with(&self, open: nat) -> bool {
@@ -157,7 +185,8 @@ impl Scheduler {
     pub open spec fn only_seq(&self, o: &Self, i: int) -> bool {
         &&& self.config == o.config
         &&& self.seqs@.len() == o.seqs@.len()
-        &&& forall|j: int| 0 <= j < self.seqs@.len() && j != i ==> #[trigger] self.seqs@[j] == o.seqs@[j]
+        &&& forall|j: int|
+            0 <= j < self.seqs@.len() && j != i ==> #[trigger] self.seqs@[j] == o.seqs@[j]
     }
 }
 

@@ -36,24 +36,7 @@ pub use spec::*;
 pub use tables::*;
 #[cfg(verus_only)]
 pub use {
-    admit::*,
-    cancel::*,
-    draft::*,
-    emit::*,
-    forget::*,
-    inv::*,
-    plans::*,
-    proof::*,
-    proof_admit::*,
-    proof_commit::*,
-    proof_emit::*,
-    proof_plan::*,
-    proof_requests::*,
-    proof_seats::*,
-    reserve::*,
-    retire::*,
-    rows::*,
-    schedule::*,
-    seats::*,
-    share::*,
+    admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, proof::*, proof_admit::*,
+    proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*, proof_seats::*, reserve::*,
+    retire::*, rows::*, schedule::*, seats::*, share::*,
 };

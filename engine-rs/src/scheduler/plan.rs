@@ -64,7 +64,11 @@ pub fn seq_id(index: u32, generation: u32) -> (id: u64)
 }
 
 pub open spec fn token_at(s: Sequence, pos: u32) -> u32 {
-    if pos < s.len() { s.tokens@[pos as int] } else { UNKNOWN_TOKEN }
+    if pos < s.len() {
+        s.tokens@[pos as int]
+    } else {
+        UNKNOWN_TOKEN
+    }
 }
 
 impl Scheduler {
@@ -91,11 +95,13 @@ impl Scheduler {
         &&& p.slots@.len() == self.groups@.len()
         &&& forall|r: int| 0 <= r < rows.len() ==> self.row_ok(#[trigger] rows[r])
         &&& forall|r: int| 0 <= r < rows.len() ==> #[trigger] p.positions@[r] == rows[r].pos
-        &&& forall|r: int| 0 <= r < rows.len() ==> #[trigger] p.token_ids@[r] == token_at(
-            self.seqs@[rows[r].seq as int],
-            rows[r].pos,
-        )
-        &&& forall|g: int| 0 <= g < self.groups@.len() ==> self.slots_ok(g, (#[trigger] p.slots@[g])@, rows)
+        &&& forall|r: int|
+            0 <= r < rows.len() ==> #[trigger] p.token_ids@[r] == token_at(
+                self.seqs@[rows[r].seq as int],
+                rows[r].pos,
+            )
+        &&& forall|g: int|
+            0 <= g < self.groups@.len() ==> self.slots_ok(g, (#[trigger] p.slots@[g])@, rows)
     }
 
     pub open spec fn slots_ok(&self, g: int, slots: Seq<u32>, rows: Seq<Row>) -> bool {
@@ -103,7 +109,8 @@ impl Scheduler {
         &&& forall|r: int| 0 <= r < rows.len() ==> #[trigger] slots[r] == self.row_slot(g, rows[r])
     }
 
-    /// Row `r` belongs to the `k`-th sequence of the plan: contiguous positions that end at `seq_lens`.
+    /// Row `r` belongs to the `k`-th sequence of the plan: contiguous positions that end at
+    /// `seq_lens`.
     pub open spec fn belongs(&self, p: Plan, k: int, r: int) -> bool {
         &&& p.rows@[r].seat == p.seats@[k]
         &&& p.rows@[r].pos == p.seq_lens@[k] - (p.query_start@[k + 1] - r)
@@ -122,29 +129,36 @@ impl Scheduler {
         &&& p.seq_lens@.len() == n
         &&& p.seq_ids@.len() == n
         &&& forall|k: int| 0 <= k < n ==> #[trigger] p.query_start@[k] < p.query_start@[k + 1]
-        &&& forall|k: int, r: int| #![trigger p.seats@[k], p.rows@[r]]
+        &&& forall|k: int, r: int|
+            #![trigger p.seats@[k], p.rows@[r]]
             0 <= k < n && p.query_start@[k] <= r < p.query_start@[k + 1] ==> self.belongs(p, k, r)
-        &&& forall|j: int, k: int| #![trigger p.seats@[j], p.seats@[k]]
+        &&& forall|j: int, k: int|
+            #![trigger p.seats@[j], p.seats@[k]]
             0 <= j < k < n ==> p.seats@[j] != p.seats@[k]
     }
 
     /// Logits are wanted of exactly the rows from `need_from` on.
     pub open spec fn logits_ok(&self, p: Plan) -> bool {
-        &&& forall|a: int| 0 <= a < p.logits_rows@.len() ==> {
-            &&& (#[trigger] p.logits_rows@[a]) < p.rows@.len()
-            &&& self.wants_logits(p.rows@[p.logits_rows@[a] as int])
-        }
-        &&& forall|r: int| 0 <= r < p.rows@.len() && self.wants_logits(#[trigger] p.rows@[r])
-            ==> p.logits_rows@.contains(r as u32)
-        &&& forall|a: int, b: int| #![trigger p.logits_rows@[a], p.logits_rows@[b]]
+        &&& forall|a: int|
+            0 <= a < p.logits_rows@.len() ==> {
+                &&& (#[trigger] p.logits_rows@[a]) < p.rows@.len()
+                &&& self.wants_logits(p.rows@[p.logits_rows@[a] as int])
+            }
+        &&& forall|r: int|
+            0 <= r < p.rows@.len() && self.wants_logits(#[trigger] p.rows@[r])
+                ==> p.logits_rows@.contains(r as u32)
+        &&& forall|a: int, b: int|
+            #![trigger p.logits_rows@[a], p.logits_rows@[b]]
             0 <= a < b < p.logits_rows@.len() ==> p.logits_rows@[a] < p.logits_rows@[b]
     }
 
     /// What is sampled is the last row of a sequence, and logits are wanted as `logits_ok` says.
     pub open spec fn wanted_ok(&self, p: Plan) -> bool {
         &&& self.logits_ok(p)
-        &&& forall|a: int| 0 <= a < p.sample_seqs@.len() ==> (#[trigger] p.sample_seqs@[a]) < p.seats@.len()
-        &&& forall|a: int, b: int| #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
+        &&& forall|a: int|
+            0 <= a < p.sample_seqs@.len() ==> (#[trigger] p.sample_seqs@[a]) < p.seats@.len()
+        &&& forall|a: int, b: int|
+            #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
             0 <= a < b < p.sample_seqs@.len() ==> p.sample_seqs@[a] < p.sample_seqs@[b]
     }
 
@@ -152,21 +166,26 @@ impl Scheduler {
         r.pos >= self.seqs@[r.seq as int].need_from
     }
 
-    /// Every slot written is in range and written once, and holds nothing that a sequence has computed.
+    /// Every slot written is in range and written once, and holds nothing that a sequence has
+    /// computed.
     pub open spec fn writes_ok(&self, p: Plan) -> bool {
-        &&& forall|g: int, r: int| #![trigger self.groups@[g], p.rows@[r]]
-            0 <= g < self.groups@.len() && 0 <= r < p.rows@.len() ==> 0 <= self.row_slot(g, p.rows@[r])
-            < self.groups@[g].num_blocks() * self.config.block_size
-        &&& forall|g: int, r: int, q: int| #![trigger self.groups@[g], p.rows@[r], p.rows@[q]]
-            0 <= g < self.groups@.len() && 0 <= r < q < p.rows@.len() ==> self.row_slot(g, p.rows@[r])
-            != self.row_slot(g, p.rows@[q])
+        &&& forall|g: int, r: int|
+            #![trigger self.groups@[g], p.rows@[r]]
+            0 <= g < self.groups@.len() && 0 <= r < p.rows@.len() ==> 0 <= self.row_slot(
+                g,
+                p.rows@[r],
+            ) < self.groups@[g].num_blocks() * self.config.block_size
+        &&& forall|g: int, r: int, q: int|
+            #![trigger self.groups@[g], p.rows@[r], p.rows@[q]]
+            0 <= g < self.groups@.len() && 0 <= r < q < p.rows@.len() ==> self.row_slot(
+                g,
+                p.rows@[r],
+            ) != self.row_slot(g, p.rows@[q])
         &&& forall|g: int, r: int, i: int, pos: int|
             #![trigger self.groups@[g], p.rows@[r], self.seqs@[i], self.past(g, i, pos)]
             0 <= g < self.groups@.len() && 0 <= r < p.rows@.len() && 0 <= i < self.seqs@.len()
-            && self.seqs@[i].phase is Running && 0 <= pos < self.seqs@[i].computed ==> self.row_slot(
-                g,
-                p.rows@[r],
-            ) != self.past(g, i, pos)
+                && self.seqs@[i].phase is Running && 0 <= pos < self.seqs@[i].computed
+                ==> self.row_slot(g, p.rows@[r]) != self.past(g, i, pos)
     }
 
     /// The slot that holds position `pos` of sequence `i`.
@@ -181,7 +200,6 @@ impl Scheduler {
         &&& self.wanted_ok(p)
         &&& self.writes_ok(p)
     }
-
 }
 
 } // verus!

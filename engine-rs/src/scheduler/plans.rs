@@ -15,7 +15,11 @@ pub open spec fn sampled_in(q: Seq<Entry>, k: int, n: int) -> int
     if k >= n {
         0
     } else {
-        (if q[k].sampled { 1int } else { 0int }) + sampled_in(q, k + 1, n)
+        (if q[k].sampled {
+            1int
+        } else {
+            0int
+        }) + sampled_in(q, k + 1, n)
     }
 }
 
@@ -57,7 +61,11 @@ impl Scheduler {
             invariant
                 k <= n <= self.queue@.len(),
                 count <= k,
-                count + sampled_in(self.queue@, k as int, n as int) == sampled_in(self.queue@, 0, n as int),
+                count + sampled_in(self.queue@, k as int, n as int) == sampled_in(
+                    self.queue@,
+                    0,
+                    n as int,
+                ),
             decreases n - k,
         {
             if self.queue[k].sampled {
@@ -80,7 +88,8 @@ impl Scheduler {
                 &&& n == self.plans@[0].entries
                 &&& n + entries_in(self.plans@.drop_first()) == self.queue@.len()
                 &&& tokens@.len() == sampled_in(self.queue@, 0, n as int)
-                &&& forall|k: int| 0 <= k < tokens@.len() ==> #[trigger] tokens@[k] < self.config.vocab_size
+                &&& forall|k: int|
+                    0 <= k < tokens@.len() ==> #[trigger] tokens@[k] < self.config.vocab_size
             },
     {
         if self.plans.len() == 0 {
@@ -100,8 +109,8 @@ impl Scheduler {
         Ok(plan.entries)
     }
 
-    /// The oldest plan was executed, and `tokens` were sampled: one for each of its `sample_seqs`, whose
-    /// outcomes are returned in that order.
+    /// The oldest plan was executed, and `tokens` were sampled: one for each of its `sample_seqs`,
+    /// whose outcomes are returned in that order.
     pub fn commit(&mut self, id: u64, tokens: &Vec<u32>) -> (r: Result<Vec<Outcome>, EngineError>)
         requires
             old(self).inv(),
@@ -146,7 +155,8 @@ impl Scheduler {
                 self.queue@ == before.queue@.skip(k as int),
                 outcomes@.len() == t,
                 t + sampled_in(self.queue@, 0, n - k) == tokens@.len(),
-                forall|m: int| 0 <= m < tokens@.len() ==> #[trigger] tokens@[m] < self.config.vocab_size,
+                forall|m: int|
+                    0 <= m < tokens@.len() ==> #[trigger] tokens@[m] < self.config.vocab_size,
             decreases n - k,
         {
             assert(self.queue@.len() > 0);
@@ -155,7 +165,11 @@ impl Scheduler {
                 lemma_sampled_nonneg(self.queue@, 1, n - k);
                 lemma_sampled_shift(self.queue@, 0, n - k - 1);
             }
-            let token = if sampled { tokens[t] } else { 0 };
+            let token = if sampled {
+                tokens[t]
+            } else {
+                0
+            };
             let outcome = self.commit_entry(Ghost((n - k) as nat), token);
             if sampled {
                 outcomes.push(outcome);
@@ -249,9 +263,10 @@ impl Scheduler {
             assert(group_ok(before.config, self.groups@[g as int]));
             self.groups[g].reset();
             proof {
-                assert forall|h: int, s: int| #![trigger self.groups@[h].seat(s)]
-                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s != -1
-                    implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
+                assert forall|h: int, s: int|
+                    #![trigger self.groups@[h].seat(s)]
+                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s
+                        != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
                     assert(prev[h].seat(s) == before.groups@[h].seat(s));
                 }
             }

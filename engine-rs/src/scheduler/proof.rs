@@ -10,8 +10,16 @@ verus! {
 
 pub proof fn lemma_track_push(q: Seq<Entry>, e: Entry, i: int, t: Track)
     ensures
-        track(q.push(e), i, t) == (if e.seq == i { advance(track(q, i, t), e) } else { track(q, i, t) }),
-        entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i { 1nat } else { 0nat },
+        track(q.push(e), i, t) == (if e.seq == i {
+            advance(track(q, i, t), e)
+        } else {
+            track(q, i, t)
+        }),
+        entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i {
+            1nat
+        } else {
+            0nat
+        },
     decreases q.len(),
 {
     reveal_with_fuel(track, 2);
@@ -20,7 +28,16 @@ pub proof fn lemma_track_push(q: Seq<Entry>, e: Entry, i: int, t: Track)
         assert(q.push(e).drop_first() =~= q);
     } else {
         assert(q.push(e).drop_first() =~= q.drop_first().push(e));
-        lemma_track_push(q.drop_first(), e, i, if q[0].seq == i { advance(t, q[0]) } else { t });
+        lemma_track_push(
+            q.drop_first(),
+            e,
+            i,
+            if q[0].seq == i {
+                advance(t, q[0])
+            } else {
+                t
+            },
+        );
     }
 }
 
@@ -35,7 +52,15 @@ pub proof fn lemma_track_ok(q: Seq<Entry>, i: int, t: Track)
     decreases q.len(),
 {
     if q.len() > 0 {
-        lemma_track_ok(q.drop_first(), i, if q[0].seq == i { advance(t, q[0]) } else { t });
+        lemma_track_ok(
+            q.drop_first(),
+            i,
+            if q[0].seq == i {
+                advance(t, q[0])
+            } else {
+                t
+            },
+        );
     }
 }
 
@@ -62,7 +87,8 @@ pub proof fn lemma_entries_none(q: Seq<Entry>, i: int)
 {
     if q.len() > 0 {
         assert(q[0].seq != i);
-        assert forall|k: int| 0 <= k < q.drop_first().len() implies (#[trigger] q.drop_first()[k]).seq != i by {
+        assert forall|k: int| 0 <= k < q.drop_first().len() implies (
+        #[trigger] q.drop_first()[k]).seq != i by {
             assert(q.drop_first()[k] == q[k + 1]);
         }
         lemma_entries_none(q.drop_first(), i);

@@ -18,8 +18,14 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
         0 <= i < a.seqs@.len(),
         a.seqs@[i].phase is Waiting,
         b.only_seq(&a, i),
-        b.seqs@[i] == (Sequence { phase: Phase::Running, seat: a.free_seats@.last(), computed: b.seqs@[i].computed,
-            planned: b.seqs@[i].computed, in_flight: 0, ..a.seqs@[i] }),
+        b.seqs@[i] == (Sequence {
+            phase: Phase::Running,
+            seat: a.free_seats@.last(),
+            computed: b.seqs@[i].computed,
+            planned: b.seqs@[i].computed,
+            in_flight: 0,
+            ..a.seqs@[i]
+        }),
         b.seqs@[i].computed == k * a.config.block_size,
         k <= hit_limit(a.seqs@[i], a.config.block_size),
         b.running@ == a.running@.push(i as u32),
@@ -32,12 +38,13 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
         b.free_entries == a.free_entries,
         entries_of(a.queue@, i) == 0,
         groups_frame(a.config, a.groups@, b.groups@, a.free_seats@.last() as int),
-        forall|g: int| 0 <= g < b.groups@.len() ==> attached(
-            (#[trigger] b.groups@[g]).seat(a.free_seats@.last() as int),
-            a.seqs@[i].tokens@,
-            k,
-            a.config.block_size,
-        ),
+        forall|g: int|
+            0 <= g < b.groups@.len() ==> attached(
+                (#[trigger] b.groups@[g]).seat(a.free_seats@.last() as int),
+                a.seqs@[i].tokens@,
+                k,
+                a.config.block_size,
+            ),
     ensures
         b.inv(),
         b.seqs@[i].computed <= a.seqs@[i].need_from,
@@ -65,7 +72,10 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
             assert(b.seqs@[a.running@[m] as int] == a.seqs@[a.running@[m] as int]);
         }
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
         if j == i {
             assert(b.running@[b.running@.len() - 1] == i as u32);
         } else {
@@ -78,14 +88,16 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     // waiting
     assert forall|m: int| 0 <= m < b.waiting@.len() implies {
         &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
+            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
     } by {
         assert(b.waiting@[m] == a.waiting@[m + 1]);
         assert(a.waiting@[m + 1] != a.waiting@[0]);
         assert(b.seqs@[a.waiting@[m + 1] as int] == a.seqs@[a.waiting@[m + 1] as int]);
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         let m = a.waiting@.index_of(j as u32);
         assert(m > 0);
@@ -96,18 +108,23 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     assert(b.free_entries_ok());
     // seats
     assert(b.free_seats@.no_duplicates());
-    assert forall|m: int| 0 <= m < b.free_seats@.len() implies (#[trigger] b.free_seats@[m]) != seat by {
+    assert forall|m: int| 0 <= m < b.free_seats@.len() implies (#[trigger] b.free_seats@[m])
+        != seat by {
         assert(b.free_seats@[m] == a.free_seats@[m]);
         assert(a.free_seats@[a.free_seats@.len() - 1] == seat);
     }
-    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+    assert forall|m: int, g: int|
+        #![trigger b.free_seats@[m], b.groups@[g]]
         0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
         b.free_seats@[m] as int,
     ).table.len() == 0 by {
         assert(b.free_seats@[m] == a.free_seats@[m]);
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
+            a.free_seats@[m] as int,
+        ));
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
         < b.config.max_seqs && !b.free_seats@.contains(b.seqs@[j].seat) by {
         if j != i {
             assert(b.seqs@[j] == a.seqs@[j]);
@@ -118,9 +135,10 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
             }
         }
     }
-    assert forall|x: int, y: int| #![trigger b.seqs@[x], b.seqs@[y]]
-        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live() && b.seqs@[y].live()
-        implies b.seqs@[x].seat != b.seqs@[y].seat by {
+    assert forall|x: int, y: int|
+        #![trigger b.seqs@[x], b.seqs@[y]]
+        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live()
+            && b.seqs@[y].live() implies b.seqs@[x].seat != b.seqs@[y].seat by {
         if x == i {
             assert(!a.free_seats@.contains(a.seqs@[y].seat));
         } else if y == i {
@@ -131,8 +149,10 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     }
     assert(b.seats_ok());
     // tables
-    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+    assert forall|j: int, g: int|
+        #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+            && b.seqs@[j].phase is Running implies seat_ok(
         b.seqs@[j],
         b.groups@[g].seat(b.seqs@[j].seat as int),
         b.config.block_size,
@@ -140,11 +160,16 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
         if j == i {
             let v = b.groups@[g].seat(seat as int);
             assert(attached(v, s.tokens@, k, b.config.block_size));
-            assert((k * size) / size == k) by (nonlinear_arith) requires size > 0;
+            assert((k * size) / size == k) by (nonlinear_arith)
+                requires
+                    size > 0,
+            ;
         } else {
             assert(b.seqs@[j] == a.seqs@[j]);
             assert(!a.free_seats@.contains(a.seqs@[j].seat));
-            assert(b.groups@[g].seat(b.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
+            assert(b.groups@[g].seat(b.seqs@[j].seat as int) == a.groups@[g].seat(
+                a.seqs@[j].seat as int,
+            ));
         }
     }
     assert forall|m: int| 0 <= m < b.queue@.len() implies {
@@ -157,7 +182,8 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     }
 }
 
-/// A hit within the limit leaves the last token, and each row whose logits are wanted, to be computed.
+/// A hit within the limit leaves the last token, and each row whose logits are wanted, to be
+/// computed.
 pub(super) proof fn lemma_limit(s: Sequence, block_size: u32, k: nat)
     requires
         block_size > 0,
@@ -169,10 +195,21 @@ pub(super) proof fn lemma_limit(s: Sequence, block_size: u32, k: nat)
         (k * block_size) as int % block_size as int == 0,
 {
     let size = block_size as int;
-    let least = if s.need_from < s.len() - 1 { s.need_from as int } else { s.len() - 1 };
+    let least = if s.need_from < s.len() - 1 {
+        s.need_from as int
+    } else {
+        s.len() - 1
+    };
     assert(k * size <= least) by (nonlinear_arith)
-        requires k <= least / size, size > 0, least >= 0;
-    assert((k * size) % size == 0) by (nonlinear_arith) requires size > 0;
+        requires
+            k <= least / size,
+            size > 0,
+            least >= 0,
+    ;
+    assert((k * size) % size == 0) by (nonlinear_arith)
+        requires
+            size > 0,
+    ;
 }
 
 pub(super) proof fn lemma_small(k: nat, m: nat)
@@ -181,7 +218,10 @@ pub(super) proof fn lemma_small(k: nat, m: nat)
     ensures
         k <= k * m,
 {
-    assert(k <= k * m) by (nonlinear_arith) requires m > 0;
+    assert(k <= k * m) by (nonlinear_arith)
+        requires
+            m > 0,
+    ;
 }
 
 } // verus!

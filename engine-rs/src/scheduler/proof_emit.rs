@@ -19,20 +19,29 @@ impl Scheduler {
         &&& p.seats@.len() == n <= p.rows@.len()
         &&& p.rows@.len() + span(self.queue@, first + n) == self.draft_rows
         &&& forall|k: int| 0 <= k < n ==> #[trigger] p.seats@[k] == self.queue@[first + k].seat
-        &&& forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
-            0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (p.rows@[q].seat, p.rows@[q].pos)
-        &&& forall|r: int| 0 <= r < p.rows@.len() ==> exists|k: int|
-            0 <= k < n && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat
+        &&& forall|r: int, q: int|
+            #![trigger p.rows@[r], p.rows@[q]]
+            0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (
+                p.rows@[q].seat,
+                p.rows@[q].pos,
+            )
+        &&& forall|r: int|
+            0 <= r < p.rows@.len() ==> exists|k: int|
+                0 <= k < n && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat
     }
 
-    /// The rows of `p` are those of `o` and the positions of entry `e` below `pos`; the lists of sequences are
-    /// those of `o`.
+    /// The rows of `p` are those of `o` and the positions of entry `e` below `pos`; the lists of
+    /// sequences are those of `o`.
     pub open spec fn extended(&self, o: Plan, p: Plan, e: Entry, pos: int) -> bool {
         let n = o.rows@.len() as int;
         &&& p.rows@.len() == n + (pos - e.from)
         &&& forall|r: int| 0 <= r < n ==> #[trigger] p.rows@[r] == o.rows@[r]
-        &&& forall|r: int| n <= r < p.rows@.len() ==> #[trigger] p.rows@[r] == (Row { seq: e.seq, seat: e.seat,
-            pos: (e.from + (r - n)) as u32 })
+        &&& forall|r: int|
+            n <= r < p.rows@.len() ==> #[trigger] p.rows@[r] == (Row {
+                seq: e.seq,
+                seat: e.seat,
+                pos: (e.from + (r - n)) as u32,
+            })
         &&& p.id == o.id
         &&& p.query_start == o.query_start
         &&& p.seats == o.seats
@@ -68,8 +77,14 @@ impl Scheduler {
         &&& self.arrays_ok(p)
         &&& self.extended(
             o,
-            Plan { query_start: o.query_start, seats: o.seats, seq_lens: o.seq_lens, seq_ids: o.seq_ids,
-                sample_seqs: o.sample_seqs, ..p },
+            Plan {
+                query_start: o.query_start,
+                seats: o.seats,
+                seq_lens: o.seq_lens,
+                seq_ids: o.seq_ids,
+                sample_seqs: o.sample_seqs,
+                ..p
+            },
             e,
             e.to as int,
         )
@@ -87,13 +102,19 @@ impl Scheduler {
             self.sequences_ok(p),
     {
         let m = o.rows@.len() as int;
-        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.query_start@[k] < p.query_start@[k + 1] by {
+        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.query_start@[k] < p.query_start@[k
+            + 1] by {
             if k < n {
                 assert(o.query_start@[k] < o.query_start@[k + 1]);
             }
         }
-        assert forall|k: int, r: int| #![trigger p.seats@[k], p.rows@[r]]
-            0 <= k < n + 1 && p.query_start@[k] <= r < p.query_start@[k + 1] implies self.belongs(p, k, r) by {
+        assert forall|k: int, r: int|
+            #![trigger p.seats@[k], p.rows@[r]]
+            0 <= k < n + 1 && p.query_start@[k] <= r < p.query_start@[k + 1] implies self.belongs(
+            p,
+            k,
+            r,
+        ) by {
             if k < n {
                 self.lemma_starts_ascend(o, k + 1, n);
                 assert(o.seats@[k] == p.seats@[k]);
@@ -101,7 +122,8 @@ impl Scheduler {
                 assert(self.belongs(o, k, r));
             }
         }
-        assert forall|j: int, k: int| #![trigger p.seats@[j], p.seats@[k]]
+        assert forall|j: int, k: int|
+            #![trigger p.seats@[j], p.seats@[k]]
             0 <= j < k < n + 1 implies p.seats@[j] != p.seats@[k] by {
             assert(o.seats@[j] == p.seats@[j]);
             if k < n {
@@ -118,12 +140,14 @@ impl Scheduler {
         ensures
             self.wanted_ok(p),
     {
-        assert forall|a: int| 0 <= a < p.sample_seqs@.len() implies (#[trigger] p.sample_seqs@[a]) < p.seats@.len() by {
+        assert forall|a: int| 0 <= a < p.sample_seqs@.len() implies (#[trigger] p.sample_seqs@[a])
+            < p.seats@.len() by {
             if a < o.sample_seqs@.len() {
                 assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
             }
         }
-        assert forall|a: int, b: int| #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
+        assert forall|a: int, b: int|
+            #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
             0 <= a < b < p.sample_seqs@.len() implies p.sample_seqs@[a] < p.sample_seqs@[b] by {
             assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
             if b < o.sample_seqs@.len() {
@@ -145,12 +169,14 @@ impl Scheduler {
         self.lemma_samples_done(o, p, e, n);
         let first = self.queue@.len() - self.draft;
         let m = o.rows@.len() as int;
-        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.seats@[k] == self.queue@[first + k].seat by {
+        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.seats@[k] == self.queue@[first
+            + k].seat by {
             if k < n {
                 assert(o.seats@[k] == p.seats@[k]);
             }
         }
-        assert forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
+        assert forall|r: int, q: int|
+            #![trigger p.rows@[r], p.rows@[q]]
             0 <= r < q < p.rows@.len() implies (p.rows@[r].seat, p.rows@[r].pos) != (
             p.rows@[q].seat,
             p.rows@[q].pos,
@@ -162,10 +188,12 @@ impl Scheduler {
             }
         }
         assert forall|r: int| 0 <= r < p.rows@.len() implies exists|k: int|
-            0 <= k < n + 1 && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first + k].seat by {
+            0 <= k < n + 1 && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first
+                + k].seat by {
             if r < m {
                 assert(p.rows@[r] == o.rows@[r]);
-                let k = choose|k: int| 0 <= k < n && o.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
+                let k = choose|k: int|
+                    0 <= k < n && o.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
                 assert(p.rows@[r].seat == self.queue@[first + k].seat);
             } else {
                 assert(p.rows@[r].seat == self.queue@[first + n].seat);
@@ -197,21 +225,28 @@ pub proof fn lemma_same_seats(a: Scheduler, b: Scheduler)
     ensures
         b.inv(),
 {
-    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+    assert forall|j: int, g: int|
+        #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+            && b.seqs@[j].phase is Running implies seat_ok(
         b.seqs@[j],
         b.groups@[g].seat(b.seqs@[j].seat as int),
         b.config.block_size,
     ) by {
         assert(a.seqs@[j].live());
         assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-        assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
+        assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
+            a.seqs@[j].seat as int,
+        ));
     }
-    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+    assert forall|m: int, g: int|
+        #![trigger b.free_seats@[m], b.groups@[g]]
         0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
         b.free_seats@[m] as int,
     ).table.len() == 0 by {
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
+            a.free_seats@[m] as int,
+        ));
     }
 }
 

@@ -20,7 +20,8 @@ impl Scheduler {
             self.plan_wf(p),
     {
         assert(forall|g: int, r: Row| #[trigger] self.row_slot(g, r) == o.row_slot(g, r));
-        assert(forall|g: int, i: int, pos: int| #[trigger] self.past(g, i, pos) == o.past(g, i, pos));
+        assert(forall|g: int, i: int, pos: int| #[trigger]
+            self.past(g, i, pos) == o.past(g, i, pos));
         assert(forall|r: Row| #[trigger] self.wants_logits(r) == o.wants_logits(r));
         assert(forall|r: Row| #[trigger] self.row_ok(r) == o.row_ok(r));
         assert(self.arrays_ok(p)) by {
@@ -33,12 +34,10 @@ impl Scheduler {
             }
         }
         assert(self.sequences_ok(p)) by {
-            assert forall|k: int, r: int| #![trigger p.seats@[k], p.rows@[r]]
-                0 <= k < p.seats@.len() && p.query_start@[k] <= r < p.query_start@[k + 1] implies self.belongs(
-                p,
-                k,
-                r,
-            ) by {
+            assert forall|k: int, r: int|
+                #![trigger p.seats@[k], p.rows@[r]]
+                0 <= k < p.seats@.len() && p.query_start@[k] <= r < p.query_start@[k
+                    + 1] implies self.belongs(p, k, r) by {
                 assert(o.belongs(p, k, r));
             }
         }
@@ -50,19 +49,27 @@ impl Scheduler {
         requires
             self.inv(),
             self.arrays_ok(p),
-            forall|r: int, q: int| #![trigger p.rows@[r], p.rows@[q]]
-                0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (p.rows@[q].seat, p.rows@[q].pos),
+            forall|r: int, q: int|
+                #![trigger p.rows@[r], p.rows@[q]]
+                0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (
+                    p.rows@[q].seat,
+                    p.rows@[q].pos,
+                ),
         ensures
             self.writes_ok(p),
     {
         let rows = p.rows@;
-        assert forall|g: int, r: int| #![trigger self.groups@[g], rows[r]]
-            0 <= g < self.groups@.len() && 0 <= r < rows.len() implies 0 <= self.row_slot(g, rows[r])
-            < self.groups@[g].num_blocks() * self.config.block_size by {
+        assert forall|g: int, r: int|
+            #![trigger self.groups@[g], rows[r]]
+            0 <= g < self.groups@.len() && 0 <= r < rows.len() implies 0 <= self.row_slot(
+            g,
+            rows[r],
+        ) < self.groups@[g].num_blocks() * self.config.block_size by {
             self.lemma_row_in_table(g, rows[r]);
             self.groups@[g].lemma_slot_in_range(rows[r].seat as int, rows[r].pos as int);
         }
-        assert forall|g: int, r: int, q: int| #![trigger self.groups@[g], rows[r], rows[q]]
+        assert forall|g: int, r: int, q: int|
+            #![trigger self.groups@[g], rows[r], rows[q]]
             0 <= g < self.groups@.len() && 0 <= r < q < rows.len() implies self.row_slot(g, rows[r])
             != self.row_slot(g, rows[q]) by {
             self.lemma_row_in_table(g, rows[r]);
@@ -77,10 +84,12 @@ impl Scheduler {
         assert forall|g: int, r: int, i: int, pos: int|
             #![trigger self.groups@[g], rows[r], self.seqs@[i], self.past(g, i, pos)]
             0 <= g < self.groups@.len() && 0 <= r < rows.len() && 0 <= i < self.seqs@.len()
-            && self.seqs@[i].phase is Running && 0 <= pos < self.seqs@[i].computed implies self.row_slot(
+                && self.seqs@[i].phase is Running && 0 <= pos
+                < self.seqs@[i].computed implies self.row_slot(g, rows[r]) != self.past(
             g,
-            rows[r],
-        ) != self.past(g, i, pos) by {
+            i,
+            pos,
+        ) by {
             self.lemma_row_in_table(g, rows[r]);
             self.lemma_table_covers(g, i);
             assert(rows[r].seq == i ==> rows[r].pos != pos);
@@ -107,7 +116,9 @@ impl Scheduler {
         ensures
             group_ok(self.config, self.groups@[g]),
             self.seqs@[i].seat < self.config.max_seqs,
-            self.seqs@[i].computed <= self.seqs@[i].planned <= self.groups@[g].seat(self.seqs@[i].seat as int).kv.len(),
+            self.seqs@[i].computed <= self.seqs@[i].planned <= self.groups@[g].seat(
+                self.seqs@[i].seat as int,
+            ).kv.len(),
             self.groups@[g].seat(self.seqs@[i].seat as int).sealed * self.config.block_size
                 <= self.seqs@[i].computed,
     {

@@ -34,22 +34,29 @@ pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
     ensures
         b.inv(),
 {
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies j < a.seqs@.len() by {}
+    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies j
+        < a.seqs@.len() by {}
     assert forall|m: int| 0 <= m < b.running@.len() implies {
         &&& (#[trigger] b.running@[m]) < b.seqs@.len()
         &&& b.seqs@[b.running@[m] as int].live()
     } by {
         assert(a.seqs@[a.running@[m] as int].live());
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
         assert(b.seqs@[j] == a.seqs@[j]);
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
     }
-    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+    assert forall|j: int, g: int|
+        #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+            && b.seqs@[j].phase is Running implies seat_ok(
         b.seqs@[j],
         b.groups@[g].seat(b.seqs@[j].seat as int),
         b.config.block_size,
@@ -57,9 +64,10 @@ pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
         assert(b.seqs@[j] == a.seqs@[j]);
         assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
     }
-    assert forall|x: int, y: int| #![trigger b.seqs@[x], b.seqs@[y]]
-        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live() && b.seqs@[y].live()
-        implies b.seqs@[x].seat != b.seqs@[y].seat by {
+    assert forall|x: int, y: int|
+        #![trigger b.seqs@[x], b.seqs@[y]]
+        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live()
+            && b.seqs@[y].live() implies b.seqs@[x].seat != b.seqs@[y].seat by {
         assert(a.seqs@[x].live() && a.seqs@[y].live());
     }
 }
@@ -85,14 +93,16 @@ pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
     }
     assert forall|m: int| 0 <= m < b.waiting@.len() implies {
         &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
+            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
     } by {
         if m < a.waiting@.len() {
             assert(b.waiting@[m] == a.waiting@[m]);
         }
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
         if j == i {
             assert(b.waiting@[a.waiting@.len() as int] == i as u32);
         } else {
@@ -120,12 +130,14 @@ pub(super) proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
 {
     assert forall|m: int| 0 <= m < b.waiting@.len() implies {
         &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
+            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
     } by {
         assert(a.waiting@[m] < a.seqs@.len());
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-        || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
         assert(a.seqs@[j].phase is Waiting || a.seqs@[j].phase is Dropped);
     }
     lemma_idle_entry(a, b, i);
@@ -153,7 +165,10 @@ pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
     } by {
         assert(a.seqs@[a.running@[m] as int].live());
     }
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
     }
     assert forall|m: int| 0 <= m < b.free_entries@.len() implies {

@@ -9,8 +9,8 @@ use vstd::prelude::*;
 
 verus! {
 
-/// Sequence `i`, the `k`-th running one with no entry in the queue, left its seat: what the seats, the
-/// tables, the queue and the running list say of the others still holds.
+/// Sequence `i`, the `k`-th running one with no entry in the queue, left its seat: what the seats,
+/// the tables, the queue and the running list say of the others still holds.
 pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
     requires
         a.inv(),
@@ -28,9 +28,10 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
         b.draft == a.draft,
         b.draft_rows == a.draft_rows,
         groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        forall|g: int| 0 <= g < b.groups@.len() ==> (#[trigger] b.groups@[g]).seat(
-            a.seqs@[i].seat as int,
-        ).table.len() == 0,
+        forall|g: int|
+            0 <= g < b.groups@.len() ==> (#[trigger] b.groups@[g]).seat(
+                a.seqs@[i].seat as int,
+            ).table.len() == 0,
     ensures
         b.groups_ok(),
         b.seqs_ok(),
@@ -43,19 +44,30 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
 {
     let seat = a.seqs@[i].seat;
     // running
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(j as u32) by {
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
         assert(j != i);
         assert(b.seqs@[j] == a.seqs@[j]);
         assert(a.running@.contains(j as u32));
         let m = a.running@.index_of(j as u32);
         assert(m != k);
-        assert(b.running@[if m < k { m } else { m - 1 }] == j as u32);
+        assert(b.running@[if m < k {
+            m
+        } else {
+            m - 1
+        }] == j as u32);
     }
     assert forall|m: int| 0 <= m < b.running@.len() implies {
         &&& (#[trigger] b.running@[m]) < b.seqs@.len()
         &&& b.seqs@[b.running@[m] as int].live()
     } by {
-        let m2 = if m < k { m } else { m + 1 };
+        let m2 = if m < k {
+            m
+        } else {
+            m + 1
+        };
         assert(b.running@[m] == a.running@[m2]);
         assert(a.running@[m2] != a.running@[k]);
         assert(b.seqs@[a.running@[m2] as int] == a.seqs@[a.running@[m2] as int]);
@@ -64,7 +76,8 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
     // seats
     assert(!a.free_seats@.contains(seat));
     assert(b.free_seats@.no_duplicates());
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
         < b.config.max_seqs && !b.free_seats@.contains(b.seqs@[j].seat) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         assert(a.seqs@[j].seat != a.seqs@[i].seat);
@@ -75,27 +88,34 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
             assert(a.free_seats@.contains(b.seqs@[j].seat));
         }
     }
-    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+    assert forall|m: int, g: int|
+        #![trigger b.free_seats@[m], b.groups@[g]]
         0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
         b.free_seats@[m] as int,
     ).table.len() == 0 by {
         if m < a.free_seats@.len() {
             assert(a.free_seats@[m] == b.free_seats@[m]);
             assert(a.free_seats@.contains(a.free_seats@[m]));
-            assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+            assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
+                a.free_seats@[m] as int,
+            ));
         }
     }
     assert(b.seats_ok());
     // tables
-    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+    assert forall|j: int, g: int|
+        #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+            && b.seqs@[j].phase is Running implies seat_ok(
         b.seqs@[j],
         b.groups@[g].seat(b.seqs@[j].seat as int),
         b.config.block_size,
     ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         assert(a.seqs@[j].seat != a.seqs@[i].seat);
-        assert(b.groups@[g].seat(b.seqs@[j].seat as int) == a.groups@[g].seat(b.seqs@[j].seat as int));
+        assert(b.groups@[g].seat(b.seqs@[j].seat as int) == a.groups@[g].seat(
+            b.seqs@[j].seat as int,
+        ));
     }
     // queue
     assert forall|m: int| 0 <= m < b.queue@.len() implies {

@@ -7,10 +7,14 @@ use vstd::prelude::*;
 
 verus! {
 
-
 impl Scheduler {
     /// What a new sequence must be.
-    pub open spec fn admissible(&self, prompt: Seq<u32>, max_tokens: u32, logits_from: u32) -> bool {
+    pub open spec fn admissible(
+        &self,
+        prompt: Seq<u32>,
+        max_tokens: u32,
+        logits_from: u32,
+    ) -> bool {
         &&& 0 < prompt.len() < self.config.max_model_len
         &&& max_tokens > 0
         &&& logits_from < prompt.len()
@@ -21,7 +25,11 @@ impl Scheduler {
     /// When a sequence of this prompt is finished.
     pub open spec fn max_len(&self, prompt: Seq<u32>, max_tokens: u32) -> int {
         let want = prompt.len() + max_tokens;
-        if want < self.config.max_model_len { want } else { self.config.max_model_len as int }
+        if want < self.config.max_model_len {
+            want
+        } else {
+            self.config.max_model_len as int
+        }
     }
 
     /// A new sequence, last in the waiting queue; returns its id.
@@ -42,7 +50,16 @@ impl Scheduler {
             final(self).draft == 0,
             r is Err ==> *final(self) == *old(self),
             r is Ok ==> old(self).admissible(prompt@, max_tokens, logits_from),
-            r matches Ok(id) ==> final(self).added(old(self), id, prompt@, max_tokens, stop@, logits_from, salt, parent),
+            r matches Ok(id) ==> final(self).added(
+                old(self),
+                id,
+                prompt@,
+                max_tokens,
+                stop@,
+                logits_from,
+                salt,
+                parent,
+            ),
     {
         if prompt.len() == 0 {
             return Err(EngineError::EmptyPrompt);
@@ -58,7 +75,11 @@ impl Scheduler {
             return Err(EngineError::LogitsFrom);
         }
         let room = self.config.max_model_len - prompt_len;
-        let max_len = if max_tokens < room { prompt_len + max_tokens } else { self.config.max_model_len };
+        let max_len = if max_tokens < room {
+            prompt_len + max_tokens
+        } else {
+            self.config.max_model_len
+        };
         if blocks_for(max_len, self.config.block_size) > self.config.capacity as usize {
             return Err(EngineError::NeverFits);
         }
@@ -122,7 +143,8 @@ impl Scheduler {
                 &&& s.max_len == o.max_len(prompt, max_tokens)
                 &&& self.waiting@ == o.waiting@.push(i)
                 &&& i < o.seqs@.len() ==> o.seqs@[i as int].phase is Free
-                &&& forall|j: int| 0 <= j < o.seqs@.len() && j != i ==> #[trigger] self.seqs@[j] == o.seqs@[j]
+                &&& forall|j: int|
+                    0 <= j < o.seqs@.len() && j != i ==> #[trigger] self.seqs@[j] == o.seqs@[j]
             }
     }
 
@@ -134,14 +156,21 @@ impl Scheduler {
         ensures
             final(self).inv(),
             index is None ==> *final(self) == *old(self),
-            *final(self) == (Scheduler { seqs: final(self).seqs, free_entries: final(self).free_entries, ..*old(self) }),
+            *final(self) == (Scheduler {
+                seqs: final(self).seqs,
+                free_entries: final(self).free_entries,
+                ..*old(self)
+            }),
             index matches Some(i) ==> {
                 &&& i < final(self).seqs@.len()
                 &&& final(self).seqs@[i as int].phase is Free
                 &&& !final(self).free_entries@.contains(i)
                 &&& i < old(self).seqs@.len() ==> old(self).seqs@[i as int].phase is Free
                 &&& old(self).seqs@.len() <= final(self).seqs@.len()
-                &&& forall|j: int| 0 <= j < old(self).seqs@.len() ==> #[trigger] final(self).seqs@[j] == old(self).seqs@[j]
+                &&& forall|j: int|
+                    0 <= j < old(self).seqs@.len() ==> #[trigger] final(self).seqs@[j] == old(
+                        self,
+                    ).seqs@[j]
                 &&& final(self).seqs@.len() <= old(self).seqs@.len() + 1
                 &&& final(self).seqs@.len() > old(self).seqs@.len() ==> i == old(self).seqs@.len()
             },
@@ -162,35 +191,41 @@ impl Scheduler {
             return None;
         }
         let i = self.seqs.len() as u32;
-        self.seqs.push(Sequence {
-            phase: Phase::Free,
-            generation: 0,
-            tokens: Vec::new(),
-            prompt_len: 0,
-            max_len: 0,
-            stop: Vec::new(),
-            salt: 0,
-            need_from: 0,
-            computed: 0,
-            planned: 0,
-            pending: 0,
-            in_flight: 0,
-            seat: 0,
-            parent: None,
-        });
+        self.seqs.push(
+            Sequence {
+                phase: Phase::Free,
+                generation: 0,
+                tokens: Vec::new(),
+                prompt_len: 0,
+                max_len: 0,
+                stop: Vec::new(),
+                salt: 0,
+                need_from: 0,
+                computed: 0,
+                planned: 0,
+                pending: 0,
+                in_flight: 0,
+                seat: 0,
+                parent: None,
+            },
+        );
         proof {
-            assert forall|k: int| 0 <= k < before.queue@.len() implies (#[trigger] before.queue@[k]).seq != i by {}
+            assert forall|k: int| 0 <= k < before.queue@.len() implies (
+            #[trigger] before.queue@[k]).seq != i by {}
             assert(!self.free_entries@.contains(i)) by {
-                assert forall|k: int| 0 <= k < self.free_entries@.len() implies (#[trigger] self.free_entries@[k]) != i by {}
+                assert forall|k: int| 0 <= k < self.free_entries@.len() implies (
+                #[trigger] self.free_entries@[k]) != i by {}
             }
-            assert(forall|j: int| 0 <= j < before.seqs@.len() ==> #[trigger] self.seqs@[j] == before.seqs@[j]);
+            assert(forall|j: int|
+                0 <= j < before.seqs@.len() ==> #[trigger] self.seqs@[j] == before.seqs@[j]);
             lemma_pushed_entry(before, *self);
         }
         Some(i)
     }
 
-    /// Another sample of a prompt: a sequence with the prompt, the limits and the salt of sequence `id`, that
-    /// shares the full blocks its parent has computed. Only its last prompt row's logits are wanted.
+    /// Another sample of a prompt: a sequence with the prompt, the limits and the salt of sequence
+    /// `id`, that shares the full blocks its parent has computed. Only its last prompt row's logits
+    /// are wanted.
     pub fn fork(&mut self, id: u64) -> (r: Result<u64, EngineError>)
         requires
             old(self).inv(),
@@ -262,8 +297,8 @@ impl Scheduler {
         }
     }
 
-    /// Ends a sequence; `false` when it was over already. Its blocks are free at once, or as soon as the
-    /// plans that name it are over.
+    /// Ends a sequence; `false` when it was over already. Its blocks are free at once, or as soon
+    /// as the plans that name it are over.
     pub fn abort(&mut self, id: u64) -> (done: bool)
         requires
             old(self).inv(),
@@ -293,7 +328,12 @@ impl Scheduler {
             Phase::Running => {
                 self.seqs[i as usize].phase = Phase::Draining;
                 proof {
-                    assert(groups_frame(before.config, before.groups@, self.groups@, before.seqs@[i as int].seat as int));
+                    assert(groups_frame(
+                        before.config,
+                        before.groups@,
+                        self.groups@,
+                        before.seqs@[i as int].seat as int,
+                    ));
                     lemma_same_lists(before, *self, i as int);
                     assert forall|m: int| 0 <= m < self.queue@.len() implies {
                         &&& (#[trigger] self.queue@[m]).seq < self.seqs@.len()

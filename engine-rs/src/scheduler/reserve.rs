@@ -11,9 +11,10 @@ verus! {
 impl Scheduler {
     /// Tables of running sequence `i` cover `to` positions.
     pub open spec fn covers(&self, i: int, to: int) -> bool {
-        forall|g: int| 0 <= g < self.groups@.len() ==> to <= (#[trigger] self.groups@[g]).seat(
-            self.seqs@[i].seat as int,
-        ).table.len() * self.config.block_size
+        forall|g: int|
+            0 <= g < self.groups@.len() ==> to <= (#[trigger] self.groups@[g]).seat(
+                self.seqs@[i].seat as int,
+            ).table.len() * self.config.block_size
     }
 
     /// What growing tables leaves alone.
@@ -46,8 +47,9 @@ impl Scheduler {
         proof {
             lemma_grew(before, *self, i as int);
             if ok {
-                assert forall|g: int| 0 <= g < self.groups@.len() implies to
-                    <= (#[trigger] self.groups@[g]).seat(seat as int).table.len() * self.config.block_size by {
+                assert forall|g: int| 0 <= g < self.groups@.len() implies to <= (
+                #[trigger] self.groups@[g]).seat(seat as int).table.len()
+                    * self.config.block_size by {
                     lemma_mul_le(
                         blocks as nat,
                         self.groups@[g].seat(seat as int).table.len(),
@@ -59,8 +61,8 @@ impl Scheduler {
         ok
     }
 
-    /// Blocks for the `k`-th running sequence up to position `to`; the youngest others are preempted for
-    /// it while they have nothing in flight.
+    /// Blocks for the `k`-th running sequence up to position `to`; the youngest others are
+    /// preempted for it while they have nothing in flight.
     pub(super) fn reserve(&mut self, k: usize, to: u32) -> (ok: bool)
         requires
             old(self).inv(),
@@ -74,11 +76,13 @@ impl Scheduler {
             final(self).draft_within(k as int),
             k < final(self).running@.len() <= old(self).running@.len(),
             final(self).running@ == old(self).running@.take(final(self).running@.len() as int),
-            final(self).running@.len() == old(self).running@.len() ==> final(self).waiting
-                == old(self).waiting,
+            final(self).running@.len() == old(self).running@.len() ==> final(self).waiting == old(
+                self,
+            ).waiting,
             final(self).seqs@.len() == old(self).seqs@.len(),
-            final(self).seqs@[old(self).running@[k as int] as int]
-                == old(self).seqs@[old(self).running@[k as int] as int],
+            final(self).seqs@[old(self).running@[k as int] as int] == old(self).seqs@[old(
+                self,
+            ).running@[k as int] as int],
             ok ==> final(self).covers(final(self).running@[k as int] as int, to as int),
     {
         let ghost before = *self;
@@ -138,17 +142,20 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
         0 <= i < a.seqs@.len(),
         a.seqs@[i].phase is Running,
         groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        forall|g: int| 0 <= g < b.groups@.len() ==> extends(
-            a.groups@[g].seat(a.seqs@[i].seat as int),
-            (#[trigger] b.groups@[g]).seat(a.seqs@[i].seat as int),
-        ),
+        forall|g: int|
+            0 <= g < b.groups@.len() ==> extends(
+                a.groups@[g].seat(a.seqs@[i].seat as int),
+                (#[trigger] b.groups@[g]).seat(a.seqs@[i].seat as int),
+            ),
     ensures
         b.inv(),
 {
     let seat = a.seqs@[i].seat as int;
     assert(a.seqs@[i].live());
-    assert forall|j: int, g: int| #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len() && b.seqs@[j].phase is Running implies seat_ok(
+    assert forall|j: int, g: int|
+        #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+            && b.seqs@[j].phase is Running implies seat_ok(
         b.seqs@[j],
         b.groups@[g].seat(b.seqs@[j].seat as int),
         b.config.block_size,
@@ -163,15 +170,20 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
         } else {
             assert(a.seqs@[j].live());
             assert(a.seqs@[j].seat != a.seqs@[i].seat);
-            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(a.seqs@[j].seat as int));
+            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
+                a.seqs@[j].seat as int,
+            ));
         }
     }
-    assert forall|m: int, g: int| #![trigger b.free_seats@[m], b.groups@[g]]
+    assert forall|m: int, g: int|
+        #![trigger b.free_seats@[m], b.groups@[g]]
         0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
         b.free_seats@[m] as int,
     ).table.len() == 0 by {
         assert(a.free_seats@.contains(a.free_seats@[m]));
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(a.free_seats@[m] as int));
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
+            a.free_seats@[m] as int,
+        ));
     }
 }
 

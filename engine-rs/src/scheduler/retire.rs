@@ -79,17 +79,20 @@ impl Scheduler {
         }
     }
 
-    /// What the waiting queue and the free entries say still holds when `i`, in neither, became free.
+    /// What the waiting queue and the free entries say still holds when `i`, in neither, became
+    /// free.
     proof fn lemma_freed(&self, before: Scheduler, i: int)
         requires
             before.waiting_ok(),
             before.free_entries_ok(),
             self.only_seq(&before, i),
             0 <= i < self.seqs@.len() <= u32::MAX,
-            !(before.seqs@[i].phase is Waiting || before.seqs@[i].phase is Dropped || before.seqs@[i].phase is Free),
+            !(before.seqs@[i].phase is Waiting || before.seqs@[i].phase is Dropped
+                || before.seqs@[i].phase is Free),
             self.seqs@[i].phase is Free,
             self.waiting == before.waiting,
-            self.free_entries@ == before.free_entries@ || self.free_entries@ == before.free_entries@.push(i as u32),
+            self.free_entries@ == before.free_entries@ || self.free_entries@
+                == before.free_entries@.push(i as u32),
         ensures
             self.waiting_ok(),
             self.free_entries_ok(),
@@ -110,11 +113,12 @@ impl Scheduler {
             }
         }
         assert(self.free_entries@.no_duplicates()) by {
-            assert forall|m: int| 0 <= m < before.free_entries@.len() implies (#[trigger] before.free_entries@[m])
-                != i by {}
+            assert forall|m: int| 0 <= m < before.free_entries@.len() implies (
+            #[trigger] before.free_entries@[m]) != i by {}
         }
-        assert forall|j: int| 0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
-            || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
+        assert forall|j: int|
+            0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
+                || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
             assert(self.seqs@[j] == before.seqs@[j]);
         }
     }
@@ -143,7 +147,8 @@ impl Scheduler {
                 self.draft == old(self).draft,
                 self.draft_rows == old(self).draft_rows,
                 self.next_plan == old(self).next_plan,
-                forall|m: int| 0 <= m < k ==> drained(self.seqs@[(#[trigger] self.running@[m]) as int]),
+                forall|m: int|
+                    0 <= m < k ==> drained(self.seqs@[(#[trigger] self.running@[m]) as int]),
                 k <= self.running@.len(),
             decreases self.running@.len() - k,
         {
@@ -160,7 +165,8 @@ impl Scheduler {
                         assert(self.running@[m] == before.running@[m]);
                         assert(before.running@[m] != before.running@[k as int]);
                         assert(drained(before.seqs@[before.running@[m] as int]));
-                        assert(self.seqs@[self.running@[m] as int] == before.seqs@[before.running@[m] as int]);
+                        assert(self.seqs@[self.running@[m] as int]
+                            == before.seqs@[before.running@[m] as int]);
                     }
                 }
             } else {
@@ -168,7 +174,9 @@ impl Scheduler {
             }
         }
         proof {
-            assert forall|i: int| 0 <= i < self.seqs@.len() implies drained(#[trigger] self.seqs@[i]) by {
+            assert forall|i: int| 0 <= i < self.seqs@.len() implies drained(
+                #[trigger] self.seqs@[i],
+            ) by {
                 if self.seqs@[i].live() {
                     assert(self.running@.contains(i as u32));
                     let m = self.running@.index_of(i as u32);

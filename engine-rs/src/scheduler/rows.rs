@@ -8,10 +8,15 @@ use vstd::prelude::*;
 
 verus! {
 
-/// Where the next rows of a running sequence must stop: a sampled token is fed back unless it is the last.
+/// Where the next rows of a running sequence must stop: a sampled token is fed back unless it is
+/// the last.
 pub open spec fn goal(s: Sequence) -> int {
     let known = s.len() + s.pending;
-    if known < s.max_len { known } else { s.max_len - 1 }
+    if known < s.max_len {
+        known
+    } else {
+        s.max_len - 1
+    }
 }
 
 impl Scheduler {
@@ -43,15 +48,18 @@ impl Scheduler {
             n > 0,
             old(self).draft_rows + n <= u32::MAX,
             old(self).seqs@[i as int].planned + n <= goal(old(self).seqs@[i as int]),
-            forall|g: int| 0 <= g < old(self).groups@.len() ==> old(self).seqs@[i as int].planned + n
-                <= (#[trigger] old(self).groups@[g]).seat(old(self).seqs@[i as int].seat as int).table.len()
-                * old(self).config.block_size,
-            forall|a: int| #![trigger old(self).queue@[a]] old(self).in_draft(a)
-                ==> old(self).queue@[a].seq != i,
+            forall|g: int|
+                0 <= g < old(self).groups@.len() ==> old(self).seqs@[i as int].planned + n <= (
+                #[trigger] old(self).groups@[g]).seat(
+                    old(self).seqs@[i as int].seat as int,
+                ).table.len() * old(self).config.block_size,
+            forall|a: int|
+                #![trigger old(self).queue@[a]]
+                old(self).in_draft(a) ==> old(self).queue@[a].seq != i,
         ensures
             final(self).inv(),
             final(self).only_seq(old(self), i as int),
-            final(self).groups == old(self).groups,
+            groups_frame(old(self).config, old(self).groups@, final(self).groups@, old(self).seqs@[i as int].seat as int),
             final(self).running == old(self).running,
             final(self).waiting == old(self).waiting,
             final(self).plans == old(self).plans,
@@ -74,6 +82,7 @@ impl Scheduler {
         let to = from + n;
         let sampled = to == known;
         let e = Entry { seq: i, seat: seq.seat, from, to, sampled };
+        let ghost before = *self;
         let ghost q0 = self.queue@;
         self.queue.push_back(e);
         proof {
@@ -92,35 +101,147 @@ impl Scheduler {
         if sampled {
             self.seqs[i as usize].pending += 1;
         }
+        proof {
+            before.lemma_writable(i as int, e.from as int, to as int);
+        }
+        dirty_all(Ghost(before.config), &mut self.groups, e.seat, from, to);
+        proof {
+            before.lemma_dirtied(*self, i as int, from as int);
+        }
+    }
+}
+
+impl Scheduler {
+    /// The next positions of a running sequence are in its table and not sealed.
+    proof fn lemma_writable(&self, i: int, from: int, to: int)
+        requires
+            self.inv(),
+            0 <= i < self.seqs@.len(),
+            self.seqs@[i].phase is Running,
+            self.seqs@[i].computed <= from <= to,
+            self.covers(i, to),
+        ensures
+            self.seqs@[i].seat < self.config.max_seqs,
+            forall|g: int| 0 <= g < self.groups@.len() ==> writable(
+                (#[trigger] self.groups@[g]).seat(self.seqs@[i].seat as int),
+                from,
+                to,
+                self.config.block_size,
+            ),
+    {
+        assert(self.seqs@[i].live());
+        assert forall|g: int| 0 <= g < self.groups@.len() implies writable(
+            (#[trigger] self.groups@[g]).seat(self.seqs@[i].seat as int),
+            from,
+            to,
+            self.config.block_size,
+        ) by {
+            self.lemma_table_covers(g, i);
+        }
+    }
+
+    /// What is computed is still there.
+    proof fn lemma_dirtied(&self, b: Scheduler, i: int, from: int)
+        requires
+            self.inv(),
+            0 <= i < self.seqs@.len(),
+            self.seqs@[i].phase is Running,
+            self.seqs@[i].computed <= from,
+            b.only_seq(self, i),
+            b.free_seats == self.free_seats,
+            b.seqs@[i].phase is Running,
+            b.seqs@[i].seat == self.seqs@[i].seat,
+            b.seqs@[i].tokens == self.seqs@[i].tokens,
+            b.seqs@[i].computed == self.seqs@[i].computed,
+            self.covers(i, b.seqs@[i].planned as int),
+            groups_frame(self.config, self.groups@, b.groups@, self.seqs@[i].seat as int),
+            forall|g: int| 0 <= g < b.groups@.len() ==> dirtied(
+                self.groups@[g].seat(self.seqs@[i].seat as int),
+                (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
+                from,
+            ),
+        ensures
+            b.tables_ok(),
+            b.groups_ok(),
+            forall|m: int, g: int|
+                #![trigger b.free_seats@[m], b.groups@[g]]
+                0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() ==> b.groups@[g].seat(
+                    b.free_seats@[m] as int,
+                ).table.len() == 0,
+    {
+        let seat = self.seqs@[i].seat;
+        assert(self.seqs@[i].live());
+        assert forall|j: int, g: int|
+            #![trigger b.seqs@[j], b.groups@[g]]
+            0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+                && b.seqs@[j].phase is Running implies seat_ok(
+            b.seqs@[j],
+            b.groups@[g].seat(b.seqs@[j].seat as int),
+            b.config.block_size,
+        ) by {
+            let s = self.seqs@[j];
+            assert(s.live());
+            let v = self.groups@[g].seat(s.seat as int);
+            assert(seat_ok(s, v, self.config.block_size));
+            if j == i {
+                let w = b.groups@[g].seat(seat as int);
+                assert(dirtied(v, w, from));
+                assert(self.covers(i, b.seqs@[i].planned as int));
+                assert(b.seqs@[i].planned <= self.groups@[g].seat(seat as int).table.len()
+                    * self.config.block_size);
+                assert forall|p: int| 0 <= p < s.computed implies #[trigger] w.kv[p] == Some(
+                    s.tokens@.take(p + 1),
+                ) by {
+                    assert(v.kv[p] == Some(s.tokens@.take(p + 1)));
+                }
+            } else {
+                assert(s.seat != seat);
+                assert(b.groups@[g].seat(s.seat as int) == v);
+            }
+        }
+        assert forall|m: int, g: int|
+            #![trigger b.free_seats@[m], b.groups@[g]]
+            0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
+            b.free_seats@[m] as int,
+        ).table.len() == 0 by {
+            assert(self.free_seats@.contains(self.free_seats@[m]));
+            assert(b.groups@[g].seat(self.free_seats@[m] as int) == self.groups@[g].seat(
+                self.free_seats@[m] as int,
+            ));
+        }
     }
 }
 
 /// `lemma_track_push` for every sequence.
 pub proof fn lemma_track_push_all(q: Seq<Entry>, e: Entry)
     ensures
-        forall|i: int, t: Track| #[trigger] track(q.push(e), i, t) == (if e.seq == i {
+        forall|i: int, t: Track| #[trigger]
+            track(q.push(e), i, t) == (if e.seq == i {
+                advance(track(q, i, t), e)
+            } else {
+                track(q, i, t)
+            }),
+        forall|i: int| #[trigger]
+            entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i {
+                1nat
+            } else {
+                0nat
+            },
+{
+    assert forall|i: int, t: Track| #[trigger]
+        track(q.push(e), i, t) == (if e.seq == i {
             advance(track(q, i, t), e)
         } else {
             track(q, i, t)
-        }),
-        forall|i: int| #[trigger] entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i {
+        }) by {
+        lemma_track_push(q, e, i, t);
+    }
+    assert forall|i: int| #[trigger]
+        entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i {
             1nat
         } else {
             0nat
-        },
-{
-    assert forall|i: int, t: Track| #[trigger] track(q.push(e), i, t) == (if e.seq == i {
-        advance(track(q, i, t), e)
-    } else {
-        track(q, i, t)
-    }) by {
-        lemma_track_push(q, e, i, t);
-    }
-    assert forall|i: int| #[trigger] entries_of(q.push(e), i) == entries_of(q, i) + if e.seq == i {
-        1nat
-    } else {
-        0nat
-    } by {
+        } by {
         lemma_track_push(q, e, i, Track { ok: true, pos: 0, len: 0 });
     }
 }

@@ -8,7 +8,6 @@ use vstd::prelude::*;
 verus! {
 
 impl Scheduler {
-
     /// Makes the next plan, or none when nothing can be computed now.
     pub fn schedule(&mut self) -> (plan: Option<Plan>)
         requires
@@ -22,7 +21,9 @@ impl Scheduler {
             plan matches Some(p) ==> {
                 &&& final(self).plan_wf(p)
                 &&& p.id == old(self).next_plan
-                &&& final(self).plans@ == old(self).plans@.push(PlanRecord { id: p.id, entries: p.seats@.len() as usize })
+                &&& final(self).plans@ == old(self).plans@.push(
+                    PlanRecord { id: p.id, entries: p.seats@.len() as usize },
+                )
             },
     {
         if self.next_plan == u64::MAX {
@@ -51,8 +52,13 @@ impl Scheduler {
             old(self).next_plan < u64::MAX,
         ensures
             final(self).inv(),
-            *final(self) == (Scheduler { plans: final(self).plans, draft: 0, draft_rows: 0,
-                next_plan: (old(self).next_plan + 1) as u64, ..*old(self) }),
+            *final(self) == (Scheduler {
+                plans: final(self).plans,
+                draft: 0,
+                draft_rows: 0,
+                next_plan: (old(self).next_plan + 1) as u64,
+                ..*old(self)
+            }),
             final(self).plans@ == old(self).plans@.push(
                 PlanRecord { id: old(self).next_plan, entries: old(self).draft },
             ),
@@ -63,13 +69,17 @@ impl Scheduler {
         self.draft_rows = 0;
         self.next_plan += 1;
         proof {
-            lemma_entries_in_push(before.plans@, PlanRecord { id: before.next_plan, entries: before.draft });
+            lemma_entries_in_push(
+                before.plans@,
+                PlanRecord { id: before.next_plan, entries: before.draft },
+            );
             assert(span(self.queue@, self.queue@.len() as int) == 0);
         }
     }
 
-    /// Rows for the running sequences, oldest first; returns what is left of the budget, and whether each could
-    /// have its rows. Where one cannot get blocks, those after it get no rows, so that they can be preempted.
+    /// Rows for the running sequences, oldest first; returns what is left of the budget, and
+    /// whether each could have its rows. Where one cannot get blocks, those after it get no rows,
+    /// so that they can be preempted.
     fn schedule_running(&mut self, budget: u32) -> (r: (u32, bool))
         requires
             old(self).inv(),
@@ -106,7 +116,11 @@ impl Scheduler {
             if running {
                 assert(self.seqs@[i as int].wf(self.config));
                 let todo = self.todo(i);
-                let n = if todo < left { todo } else { left };
+                let n = if todo < left {
+                    todo
+                } else {
+                    left
+                };
                 if n > 0 {
                     let to = self.seqs[i as usize].planned + n;
                     if !self.reserve(k, to) {
@@ -146,7 +160,8 @@ impl Scheduler {
         (left, clear)
     }
 
-    /// Seats for the waiting sequences, first come first served, as far as seats, blocks and budget go.
+    /// Seats for the waiting sequences, first come first served, as far as seats, blocks and budget
+    /// go.
     fn schedule_waiting(&mut self, budget: u32)
         requires
             old(self).inv(),
@@ -194,7 +209,11 @@ impl Scheduler {
                 assert(self.seqs@[i as int].wf(self.config));
             }
             let todo = self.todo(i);
-            let n = if todo < left { todo } else { left };
+            let n = if todo < left {
+                todo
+            } else {
+                left
+            };
             let to = self.seqs[i as usize].planned + n;
             if !self.reserve(k, to) {
                 let ghost mid = *self;
@@ -243,7 +262,6 @@ impl Scheduler {
             None => false,
         }
     }
-
 }
 
 } // verus!

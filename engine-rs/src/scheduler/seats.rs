@@ -8,8 +8,8 @@ use vstd::prelude::*;
 verus! {
 
 impl Scheduler {
-    /// Takes the seat and the blocks of the youngest running sequence; it waits again, first in line,
-    /// with all its tokens, and will recompute.
+    /// Takes the seat and the blocks of the youngest running sequence; it waits again, first in
+    /// line, with all its tokens, and will recompute.
     pub fn preempt_last(&mut self)
         requires
             old(self).inv(),
@@ -72,8 +72,9 @@ impl Scheduler {
                 assert(!(before.seqs@[w[k] as int].live()));
             }
             assert(self.waiting@.no_duplicates());
-            assert forall|j: int| 0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
-                || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
+            assert forall|j: int|
+                0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
+                    || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
                 if j == i {
                     assert(self.waiting@[0] == i);
                 } else {

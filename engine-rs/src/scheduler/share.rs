@@ -15,7 +15,13 @@ pub open spec fn shareable(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32)
 }
 
 /// The computed blocks of `s` begin any tokens that begin as its own do.
-pub(super) proof fn lemma_shareable(s: Sequence, toks: Seq<u32>, v: SeatView, block_size: u32, k: nat)
+pub(super) proof fn lemma_shareable(
+    s: Sequence,
+    toks: Seq<u32>,
+    v: SeatView,
+    block_size: u32,
+    k: nat,
+)
     requires
         block_size > 0,
         seat_ok(s, v, block_size),
@@ -38,29 +44,40 @@ pub(super) proof fn lemma_shareable(s: Sequence, toks: Seq<u32>, v: SeatView, bl
 }
 
 /// Gives the empty seat the first `k` blocks of the tables of seat `from`.
-pub fn share_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32, from: u32, k: usize, Ghost(toks): Ghost<Seq<u32>>)
+pub fn share_all(
+    Ghost(c): Ghost<Config>,
+    groups: &mut Vec<LayerGroup>,
+    seat: u32,
+    from: u32,
+    k: usize,
+    Ghost(toks): Ghost<Seq<u32>>,
+)
     requires
         c.wf(),
         seat < c.max_seqs,
         from < c.max_seqs,
         seat != from,
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int| 0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(seat as int).table.len()
-            == 0,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> shareable(
-            (#[trigger] old(groups)@[g]).seat(from as int),
-            toks,
-            k as nat,
-            c.block_size,
-        ),
+        forall|g: int|
+            0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(
+                seat as int,
+            ).table.len() == 0,
+        forall|g: int|
+            0 <= g < old(groups)@.len() ==> shareable(
+                (#[trigger] old(groups)@[g]).seat(from as int),
+                toks,
+                k as nat,
+                c.block_size,
+            ),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int| 0 <= g < final(groups)@.len() ==> attached(
-            (#[trigger] final(groups)@[g]).seat(seat as int),
-            toks,
-            k as nat,
-            c.block_size,
-        ),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> attached(
+                (#[trigger] final(groups)@[g]).seat(seat as int),
+                toks,
+                k as nat,
+                c.block_size,
+            ),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -72,19 +89,23 @@ pub fn share_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u3
             from < c.max_seqs,
             seat != from,
             groups_frame(c, before, groups@, seat as int),
-            forall|h: int| 0 <= h < before.len() ==> shareable(
-                (#[trigger] before[h]).seat(from as int),
-                toks,
-                k as nat,
-                c.block_size,
-            ),
-            forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
-            forall|h: int| 0 <= h < g ==> attached(
-                (#[trigger] groups@[h]).seat(seat as int),
-                toks,
-                k as nat,
-                c.block_size,
-            ),
+            forall|h: int|
+                0 <= h < before.len() ==> shareable(
+                    (#[trigger] before[h]).seat(from as int),
+                    toks,
+                    k as nat,
+                    c.block_size,
+                ),
+            forall|h: int|
+                g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len()
+                    == 0,
+            forall|h: int|
+                0 <= h < g ==> attached(
+                    (#[trigger] groups@[h]).seat(seat as int),
+                    toks,
+                    k as nat,
+                    c.block_size,
+                ),
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;
@@ -101,12 +122,16 @@ pub fn share_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u3
             let w = groups@[g as int].seat(seat as int);
             groups@[g as int].lemma_bounds(seat as int);
             assert(w.kv == v.kv.take(n));
-            assert forall|p: int| 0 <= p < n implies #[trigger] w.kv[p] == Some(toks.take(p + 1)) by {
+            assert forall|p: int| 0 <= p < n implies #[trigger] w.kv[p] == Some(
+                toks.take(p + 1),
+            ) by {
                 assert(v.kv.take(n)[p] == v.kv[p]);
             }
-            assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
-                == before[h].seat(s) by {
+            assert forall|h: int, s: int|
+                #![trigger groups@[h].seat(s)]
+                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
+                s,
+            ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
         }

@@ -23,8 +23,8 @@ pub struct PlanRecord {
     pub entries: usize,
 }
 
-/// All that the engine knows. The queue holds the entries of the plans in flight, oldest first, then
-/// the `draft` entries of the plan being made.
+/// All that the engine knows. The queue holds the entries of the plans in flight, oldest first,
+/// then the `draft` entries of the plan being made.
 pub struct Scheduler {
     pub config: Config,
     pub groups: Vec<LayerGroup>,
@@ -42,7 +42,8 @@ pub struct Scheduler {
     pub next_plan: u64,
     /// Sequences preempted since the engine was made, modulo 2^64.
     pub preemptions: u64,
-    /// Blocks (of one group) that sequences did not have to compute when they got their seat, modulo 2^64.
+    /// Blocks (of one group) that sequences did not have to compute when they got their seat,
+    /// modulo 2^64.
     pub hits: u64,
 }
 
@@ -60,7 +61,11 @@ pub open spec fn advance(t: Track, e: Entry) -> Track {
     Track {
         ok: t.ok && e.from == t.pos && t.pos < e.to <= t.len && (e.sampled <==> e.to == t.len),
         pos: e.to as int,
-        len: if e.sampled { t.len + 1 } else { t.len },
+        len: if e.sampled {
+            t.len + 1
+        } else {
+            t.len
+        },
     }
 }
 
@@ -71,7 +76,15 @@ pub open spec fn track(q: Seq<Entry>, i: int, t: Track) -> Track
     if q.len() == 0 {
         t
     } else {
-        track(q.drop_first(), i, if q[0].seq == i { advance(t, q[0]) } else { t })
+        track(
+            q.drop_first(),
+            i,
+            if q[0].seq == i {
+                advance(t, q[0])
+            } else {
+                t
+            },
+        )
     }
 }
 
@@ -82,7 +95,11 @@ pub open spec fn entries_of(q: Seq<Entry>, i: int) -> nat
     if q.len() == 0 {
         0
     } else {
-        entries_of(q.drop_first(), i) + if q[0].seq == i { 1nat } else { 0nat }
+        entries_of(q.drop_first(), i) + if q[0].seq == i {
+            1nat
+        } else {
+            0nat
+        }
     }
 }
 

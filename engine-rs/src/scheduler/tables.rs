@@ -8,11 +8,17 @@ use vstd::prelude::*;
 verus! {
 
 /// The groups are as whole as before, and only `seat` may look different.
-pub open spec fn groups_frame(c: Config, a: Seq<LayerGroup>, b: Seq<LayerGroup>, seat: int) -> bool {
+pub open spec fn groups_frame(
+    c: Config,
+    a: Seq<LayerGroup>,
+    b: Seq<LayerGroup>,
+    seat: int,
+) -> bool {
     &&& a.len() == b.len()
     &&& forall|g: int| 0 <= g < b.len() ==> group_ok(c, #[trigger] b[g])
-    &&& forall|g: int, s: int| #![trigger b[g].seat(s)] 0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat
-        ==> b[g].seat(s) == a[g].seat(s)
+    &&& forall|g: int, s: int|
+        #![trigger b[g].seat(s)]
+        0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat ==> b[g].seat(s) == a[g].seat(s)
 }
 
 /// A longer table with the same beginning.
@@ -43,8 +49,10 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table.len()
-            == 0,
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
+                seat as int,
+            ).table.len() == 0,
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -53,13 +61,15 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
             g <= groups@.len(),
             seat < c.max_seqs,
             groups_frame(c, before, groups@, seat as int),
-            forall|h: int| 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
+            forall|h: int|
+                0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;
         assert(group_ok(c, groups@[g as int]));
         groups[g].release(seat as usize);
-        assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
+        assert forall|h: int, s: int|
+            #![trigger groups@[h].seat(s)]
             0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
             == before[h].seat(s) by {
             assert(prev[h].seat(s) == before[h].seat(s));
@@ -70,7 +80,12 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
 
 /// Makes every table of the seat cover `blocks` blocks; `false` when some group has too few free
 /// ones (tables of other groups may have grown).
-pub fn grow_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32, blocks: usize) -> (ok: bool)
+pub fn grow_all(
+    Ghost(c): Ghost<Config>,
+    groups: &mut Vec<LayerGroup>,
+    seat: u32,
+    blocks: usize,
+) -> (ok: bool)
     requires
         c.wf(),
         seat < c.max_seqs,
@@ -78,13 +93,15 @@ pub fn grow_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int| 0 <= g < final(groups)@.len() ==> extends(
-            old(groups)@[g].seat(seat as int),
-            (#[trigger] final(groups)@[g]).seat(seat as int),
-        ),
-        ok ==> forall|g: int| 0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
-            seat as int,
-        ).table.len() >= blocks,
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> extends(
+                old(groups)@[g].seat(seat as int),
+                (#[trigger] final(groups)@[g]).seat(seat as int),
+            ),
+        ok ==> forall|g: int|
+            0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
+                seat as int,
+            ).table.len() >= blocks,
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -105,11 +122,13 @@ pub fn grow_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32
             seat < c.max_seqs,
             blocks * c.block_size < c.max_model_len + c.block_size,
             groups_frame(c, before, groups@, seat as int),
-            forall|h: int| 0 <= h < groups@.len() ==> extends(
-                before[h].seat(seat as int),
-                (#[trigger] groups@[h]).seat(seat as int),
-            ),
-            ok ==> forall|h: int| 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() >= blocks,
+            forall|h: int|
+                0 <= h < groups@.len() ==> extends(
+                    before[h].seat(seat as int),
+                    (#[trigger] groups@[h]).seat(seat as int),
+                ),
+            ok ==> forall|h: int|
+                0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() >= blocks,
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;
@@ -121,9 +140,11 @@ pub fn grow_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32
         let grown = groups[g].grow(seat as usize, blocks);
         proof {
             groups@[g as int].lemma_bounds(seat as int);
-            assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
-                == before[h].seat(s) by {
+            assert forall|h: int, s: int|
+                #![trigger groups@[h].seat(s)]
+                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
+                s,
+            ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
             let a = before[g as int].seat(seat as int);
@@ -207,8 +228,93 @@ pub fn blocks_for(n: u32, block_size: u32) -> (k: usize)
     }
 }
 
-/// Gives the empty seat the cached blocks that begin `tokens`, the same number in every group, at most
-/// `max_blocks`; returns that number.
+/// The same view but for the content of positions from `from` on.
+pub open spec fn dirtied(a: SeatView, b: SeatView, from: int) -> bool {
+    &&& b.table == a.table
+    &&& b.sealed == a.sealed
+    &&& b.kv.len() == a.kv.len()
+    &&& forall|p: int| 0 <= p < from && p < a.kv.len() ==> #[trigger] b.kv[p] == a.kv[p]
+}
+
+/// A plan is about to write positions `from..to` of the seat: what is there is unknown until the
+/// plan is committed. Ghost only.
+pub fn dirty_all(
+    Ghost(c): Ghost<Config>,
+    groups: &mut Vec<LayerGroup>,
+    seat: u32,
+    from: u32,
+    to: u32,
+)
+    requires
+        c.wf(),
+        seat < c.max_seqs,
+        from <= to,
+        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
+        forall|g: int| 0 <= g < old(groups)@.len() ==> writable(
+            (#[trigger] old(groups)@[g]).seat(seat as int),
+            from as int,
+            to as int,
+            c.block_size,
+        ),
+    ensures
+        groups_frame(c, old(groups)@, final(groups)@, seat as int),
+        forall|g: int| 0 <= g < final(groups)@.len() ==> dirtied(
+            old(groups)@[g].seat(seat as int),
+            (#[trigger] final(groups)@[g]).seat(seat as int),
+            from as int,
+        ),
+{
+    let ghost before = groups@;
+    let mut g: usize = 0;
+    while g < groups.len()
+        invariant
+            g <= groups@.len(),
+            c.wf(),
+            seat < c.max_seqs,
+            from <= to,
+            groups_frame(c, before, groups@, seat as int),
+            forall|h: int| 0 <= h < g ==> dirtied(
+                before[h].seat(seat as int),
+                (#[trigger] groups@[h]).seat(seat as int),
+                from as int,
+            ),
+            forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
+            forall|h: int| 0 <= h < before.len() ==> writable(
+                (#[trigger] before[h]).seat(seat as int),
+                from as int,
+                to as int,
+                c.block_size,
+            ),
+        decreases groups@.len() - g,
+    {
+        let ghost prev = groups@;
+        proof {
+            assert(group_ok(c, groups@[g as int]));
+            assert(prev[g as int] == before[g as int]);
+            groups@[g as int].lemma_bounds(seat as int);
+        }
+        groups[g].dirty(seat as usize, from as usize, to as usize);
+        proof {
+            assert forall|h: int, s: int|
+                #![trigger groups@[h].seat(s)]
+                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
+                s,
+            ) == before[h].seat(s) by {
+                assert(prev[h].seat(s) == before[h].seat(s));
+            }
+        }
+        g += 1;
+    }
+}
+
+/// The seat may write positions `from..to`: its table covers them, and they are not sealed.
+pub open spec fn writable(v: SeatView, from: int, to: int, block_size: u32) -> bool {
+    &&& v.sealed * block_size <= from
+    &&& to <= v.table.len() * block_size
+}
+
+/// Gives the empty seat the cached blocks that begin `tokens`, the same number in every group, at
+/// most `max_blocks`; returns that number.
 pub fn attach_all(
     Ghost(c): Ghost<Config>,
     groups: &mut Vec<LayerGroup>,
@@ -221,17 +327,20 @@ pub fn attach_all(
         c.wf(),
         seat < c.max_seqs,
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int| 0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(seat as int).table.len()
-            == 0,
+        forall|g: int|
+            0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(
+                seat as int,
+            ).table.len() == 0,
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
         k <= max_blocks,
-        forall|g: int| 0 <= g < final(groups)@.len() ==> attached(
-            (#[trigger] final(groups)@[g]).seat(seat as int),
-            tokens@,
-            k as nat,
-            c.block_size,
-        ),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> attached(
+                (#[trigger] final(groups)@[g]).seat(seat as int),
+                tokens@,
+                k as nat,
+                c.block_size,
+            ),
 {
     let ghost before = groups@;
     let mut want = max_blocks;
@@ -242,7 +351,9 @@ pub fn attach_all(
             want <= max_blocks,
             before == old(groups)@,
             groups_frame(c, before, groups@, seat as int),
-            forall|g: int| 0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len() == 0,
+            forall|g: int|
+                0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len()
+                    == 0,
         decreases want,
     {
         let mut g: usize = 0;
@@ -255,13 +366,16 @@ pub fn attach_all(
                 least <= want <= max_blocks,
                 before == old(groups)@,
                 groups_frame(c, before, groups@, seat as int),
-                forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
-                least == want ==> forall|h: int| 0 <= h < g ==> attached(
-                    (#[trigger] groups@[h]).seat(seat as int),
-                    tokens@,
-                    want as nat,
-                    c.block_size,
-                ),
+                forall|h: int|
+                    g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len()
+                        == 0,
+                least == want ==> forall|h: int|
+                    0 <= h < g ==> attached(
+                        (#[trigger] groups@[h]).seat(seat as int),
+                        tokens@,
+                        want as nat,
+                        c.block_size,
+                    ),
             decreases groups@.len() - g,
         {
             let ghost prev = groups@;
@@ -269,9 +383,10 @@ pub fn attach_all(
             let k = groups[g].attach(seat as usize, salt, tokens, want);
             proof {
                 groups@[g as int].lemma_bounds(seat as int);
-                assert forall|h: int, s: int| #![trigger groups@[h].seat(s)]
-                    0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
-                    == before[h].seat(s) by {
+                assert forall|h: int, s: int|
+                    #![trigger groups@[h].seat(s)]
+                    0 <= h < groups@.len() && 0 <= s < c.max_seqs && s
+                        != seat implies groups@[h].seat(s) == before[h].seat(s) by {
                     assert(prev[h].seat(s) == before[h].seat(s));
                 }
             }
