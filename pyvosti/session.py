@@ -59,15 +59,9 @@ class Session:
             logits = self.runner.execute(plan)
             tokens = self._draw(plan, logits)
             statuses = self.engine.commit(plan.plan_id, tokens)
-        except BaseException:
-            self.engine.cancel(plan.plan_id)
-            raise
-        try:
             self._record(plan, logits, tokens, statuses)
-        except BaseException:  # committed, but not all of it delivered: those requests are lost
-            for sequence_id in plan.seq_ids:
-                if (sample := self._open.get(int(sequence_id))) is not None:
-                    self.abort(sample.request)
+        except BaseException:
+            self._withdraw(plan)
             raise
 
     def abort(self, request: Request) -> None:
@@ -85,6 +79,15 @@ class Session:
         sample.finish(reason)
         if self._open.pop(sample.sequence_id, None) is not None:
             self.engine.abort(sample.sequence_id)
+
+    def _withdraw(self, plan: Plan) -> None:
+        """Cancels a plan; when it has been committed, ends its requests: they miss a token."""
+        try:
+            self.engine.cancel(plan.plan_id)
+        except RuntimeError:
+            for sequence_id in plan.seq_ids:
+                if (sample := self._open.get(int(sequence_id))) is not None:
+                    self.abort(sample.request)
 
     def _draw(self, plan: Plan, logits: NDArray[np.float32]) -> NDArray[np.uint32]:
         """u32[N]: one token for each sampled sequence, from its own row and history alone."""
