@@ -58,8 +58,10 @@ def crates(root: Path) -> list[Crate]:
     allowed = {"vstd"} | {manifests[folder]["package"]["name"] for folder in verified}
     for folder in sorted(verified):
         manifest, file = manifests[folder], f"{folder.name}/Cargo.toml"
-        if verus[folder] != {"verify": True} or {"features", "lib", "target"} & manifest.keys():
-            raise SourceError(f"{file}: features, targets, or Verus options beside verify")
+        if verus[folder] != {"verify": True} or {"lib", "target"} & manifest.keys():
+            raise SourceError(f"{file}: targets, or Verus options beside verify")
+        if manifest.get("features", {}) not in ({}, {"probes": []}):
+            raise SourceError(f"{file}: features besides one for probes, which must fail")
         if "build" in manifest["package"] or (folder / "build.rs").exists():
             raise SourceError(f"{file}: a verified crate has no build script")
         if others := manifest.get("dependencies", {}).keys() - allowed:
@@ -83,8 +85,15 @@ def is_test(source: Source, item: Item) -> bool:
     return ["cfg", "(", "test", ")"] in texts
 
 
+def is_probes(source: Source, item: Item) -> bool:
+    """Whether the item is `#[cfg(feature = "probes")] mod probes;`: what must fail to verify."""
+    texts = [[t.text for t in source.tokens[a:b]] for a, b in item.attributes]
+    is_module = item.kind == "mod" and item.name == "probes" and item.body is None
+    return is_module and texts == [["cfg", "(", "feature", "=", '"probes"', ")"]]
+
+
 def sources(crate: Crate) -> dict[Path, Source]:
-    """The crate's files that are in its module tree, without `#[cfg(test)]` modules."""
+    """The crate's files that are in its module tree, without those of tests."""
     return _modules(crate.folder / "src" / "lib.rs", tests=False)
 
 
@@ -206,6 +215,7 @@ def _verifier(source: Source, at: int) -> Iterator[tuple[int, str]]:
 
 def _attributes(source: Source) -> Iterator[tuple[int, str]]:
     """Conditional code that Verus and the wheel could see differently, and files from elsewhere."""
+    probes = {a for i in source.items if is_probes(source, i) for a, _ in i.attributes}
     uses = {a for i in source.all_items() if i.kind == "use" for a, _ in i.attributes}
     for at in range(len(source.tokens) - 2):
         if source.text_at(at) != "#":
@@ -219,7 +229,7 @@ def _attributes(source: Source) -> Iterator[tuple[int, str]]:
         steers = inner and words[1:2] and words[1] in GHOST_CFG and words[2] in CONFIGURES
         if words[:1] == ["path"]:
             yield first, "path"
-        if words[:1] == ["cfg"] and words[1:] != ["test"] and not on_use:
+        if words[:1] == ["cfg"] and words[1:] != ["test"] and not on_use and first not in probes:
             yield first, "ghost_cfg"
         if words[:1] == ["cfg_attr"] and not steers:
             yield first, "ghost_cfg"

@@ -41,6 +41,13 @@ def find_theorems(root: Path) -> list[Theorem]:
     return found
 
 
+def probes(folder: Path) -> list[str]:
+    """Names of the functions in a crate's probes.rs: each must fail to verify."""
+    path = folder / "src" / "probes.rs"
+    items = Source.read(path).all_items() if path.is_file() else ()
+    return [i.name for i in items if i.kind == "fn" and i.mode == "proof" and i.in_verus]
+
+
 def _definitions(files: Files) -> dict[str, set[str]]:
     """Words of each definition in the files that is no proof, by name."""
     found: dict[str, set[str]] = {}

@@ -1,7 +1,8 @@
 """`just verify`: everything that is proved, verified anew, and what it rests on.
 
 Checks the pinned versions; verifies vstd and the workspace's verified crates in an empty target
-folder, where each must print one `verification results` line with 0 errors; runs the audit; prints
+folder, where each must print one `verification results` line with 0 errors; verifies again with the
+probes (`ensures false` from every trusted item), each of which must fail; runs the audit; prints
 the theorems with the assumptions that their statements name, and a table by crate. The last line
 is JSON; its `verified` counts the project's crates, vstd's own functions stand under `crates`.
 
@@ -23,7 +24,7 @@ import audit
 from audit_scan import crates
 from line_count import count
 from rust_source import SourceError
-from theorems import find_theorems
+from theorems import find_theorems, probes
 from verified_sources import RECORD, hashes, pins
 from verus_tool import Verus, VerusError, find_verus
 
@@ -64,6 +65,24 @@ def verify_again(verus: Verus, root: Path, target: Path, arguments: list[str]) -
             raise VerusError(f"{crate}: {len(results)} results, not one")
 
 
+def check_probes(verus: Verus, root: Path, target: Path, table: Table) -> int:
+    """Number of probes. Raises VerusError unless each of them fails and all else verifies."""
+    total = 0
+    for crate in crates(root):
+        names = probes(crate.folder) if crate.verified else []
+        if names:
+            print(f"{crate.name} with {len(names)} probes, each of which has to fail")
+            expected = next(n for name, n, _ in table if name == crate.name), len(names)
+            found = verus.probe(root, crate.name, target)
+            if found != expected:
+                raise VerusError(
+                    f"{crate.name} with probes: {found[0]} verified and {found[1]} errors, not "
+                    f"{expected[0]} and {expected[1]}: what it assumes may be contradictory"
+                )
+            total += len(names)
+    return total
+
+
 def print_theorems(root: Path) -> list[dict[str, str]]:
     """Prints each theorem and the assumptions it rests on; returns them for the JSON line."""
     rows = audit.read_table(root / "verus-proofs" / "TRUSTED.md")
@@ -86,6 +105,7 @@ def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     print(f"Verus {versions['verus']} in {verus.folder}; vstd {versions['vstd'].split()[0]}")
     target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "verus"
     table = verify_all(verus, root, target, arguments)
+    failed_probes = check_probes(verus, root, target, table)
     for seed in options.seeds:
         print(f"once more with random seed {seed}")
         verify_again(verus, root, target, [*arguments, f"--smt-option=smt.random_seed={seed}"])
@@ -99,13 +119,14 @@ def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     crates_verified = {name: verified for name, verified, _ in table}
     if code == 0 and options.record:
         record: dict[str, Any] = {"pins": versions, "tools": verus.versions()}
-        record |= {"crates": crates_verified, "errors": 0, "theorems": listed}
+        record |= {"crates": crates_verified, "errors": 0, "probes": failed_probes}
+        record |= {"theorems": listed}
         record |= {"lines": count(root), "sources": before}
         (root / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         print(f"recorded in {RECORD}")
     result: dict[str, Any] = {"verified": sum(own.values()), "errors": 0, "theorems": listed}
     result |= {"lines": count(root), "seconds": round(time.monotonic() - start, 1)}
-    result |= {"crates": crates_verified, "audit": code == 0}
+    result |= {"crates": crates_verified, "probes": failed_probes, "audit": code == 0}
     print(json.dumps(result))
     return code
 

@@ -40,15 +40,33 @@ class Verus:
         Returns `(functions verified, seconds)` of each summary line, in the order in which they
         come. Raises VerusError when Verus fails, finds an error or verifies in part.
         """
-        command = ["cargo", "verus", "verify", "-p", crate, "--locked", "--target-dir", str(target)]
+        code, results = self._run(root, ["-p", crate], target, arguments, None)
+        if code != 0 or any(errors for _, errors, _ in results):
+            raise VerusError(f"{crate} is not verified: Verus ended with exit code {code}")
+        return [(verified, seconds) for verified, _, seconds in results]
+
+    def probe(self, root: Path, crate: str, target: Path) -> tuple[int, int]:
+        """Functions verified and errors of a crate with its probes, which have to fail."""
+        options = ["-p", crate, "--features", "probes"]
+        _, results = self._run(root, options, target, [], subprocess.DEVNULL)
+        if len(results) != 1:
+            raise VerusError(f"cargo verus verify {' '.join(options)}: no result, see its output")
+        return results[0][:2]
+
+    def _run(
+        self, root: Path, options: list[str], target: Path, arguments: list[str], stderr: int | None
+    ) -> tuple[int, list[tuple[int, int, float]]]:
+        """Exit code, and `(verified, errors, seconds)` of each summary line as it comes."""
+        command = ["cargo", "verus", "verify", *options, "--locked", "--target-dir", str(target)]
         command += ["--fwd-verus-args-to", "roots", "--", "--no-report-long-running", *arguments]
-        results, clean, start = [], True, time.monotonic()
+        results, start = [], time.monotonic()
         with subprocess.Popen(
             command,
             cwd=root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         ) as running:
             assert running.stdout is not None
@@ -56,16 +74,12 @@ class Verus:
                 print(line, end="", flush=True)
                 if "verification results::" in line:
                     summary = SUMMARY.fullmatch(line.rstrip("\n"))
-                    clean &= summary is not None and summary[2] == "0"
+                    if summary is None:
+                        raise VerusError(f"not a whole verification: {line.rstrip()}")
                     now = time.monotonic()
-                    results.append((int(summary[1]) if summary else 0, now - start))
+                    results.append((int(summary[1]), int(summary[2]), now - start))
                     start = now
-        if running.returncode != 0 or not clean:
-            raise VerusError(
-                f"{crate} is not verified: exit code {running.returncode}, "
-                "and every result must be whole and without an error"
-            )
-        return results
+        return running.returncode, results
 
     def versions(self) -> dict[str, str]:
         """The versions of the solver and of the compiler that Verus uses, as they print them."""

@@ -196,6 +196,17 @@ def test_a_manifest_that_changes_what_verus_sees_is_refused(
         scan(root)
 
 
+def test_probes_may_be_a_feature(root: Path) -> None:
+    manifest = (root / "verus-proofs/Cargo.toml").read_text(encoding="utf-8")
+    write(root, "verus-proofs/Cargo.toml", manifest + "[features]\nprobes = []\n")
+    module = '#[cfg(feature = "probes")]\npub mod probes;\npub mod trusted;\n'
+    write(root, "verus-proofs/src/lib.rs", module)
+    write(root, "verus-proofs/src/probes.rs", "verus! { proof fn probe() ensures false {} }\n")
+    assert faults(root) == []
+    write(root, "verus-proofs/src/lib.rs", module.replace("mod probes", "mod probing"))
+    assert faults(root)
+
+
 def test_a_file_in_no_module_is_found(root: Path) -> None:
     write(root, "engine-rs/src/lost.rs", "verus! { proof fn theorem_of_nothing() {} }\n")
     assert Finding("engine-rs/src/lost.rs", 1, "orphan", "(file)") in scan(root)

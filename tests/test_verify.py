@@ -24,6 +24,7 @@ CARGO_VERUS = f"""\
 import json, os, sys
 assert os.path.isdir("verus-proofs"), "not run in the workspace"
 crate = sys.argv[sys.argv.index("-p") + 1]
+crate += " probes" * ("probes" in sys.argv)
 for line in json.loads(os.environ["PRETEND"])[crate]:
     print("verification results:: " + line)
 sys.exit(int(os.environ.get("PRETEND_EXIT", "0")))
@@ -76,6 +77,32 @@ def test_anything_but_one_full_result_a_crate_fails(
 ) -> None:
     with pytest.raises(VerusError):
         results(monkeypatch, GOOD | said)
+
+
+@pytest.mark.parametrize(
+    ("said", "sound"),
+    [
+        (["30 verified, 15 errors"], True),
+        (["31 verified, 14 errors"], False),
+        (["29 verified, 15 errors"], False),
+        (["30 verified, 0 errors"], False),
+        ([], False),
+    ],
+)
+def test_every_probe_has_to_fail(
+    pretend: Path, monkeypatch: pytest.MonkeyPatch, said: list[str], sound: bool
+) -> None:
+    monkeypatch.setenv("PRETEND", json.dumps({"vosti-spec probes": said}))
+    monkeypatch.setattr(verify, "probes", lambda folder: ["probe"] * 15 * ("proofs" in folder.name))
+
+    def check() -> int:
+        return verify.check_probes(find_verus(), ROOT, Path("target"), [("vosti-spec", 30, 0.0)])
+
+    if sound:
+        assert check() == 15
+    else:
+        with pytest.raises(VerusError):
+            check()
 
 
 def test_a_failing_verus_fails(pretend: Path, monkeypatch: pytest.MonkeyPatch) -> None:
