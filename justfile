@@ -40,6 +40,15 @@ test *args: setup
 bench-engine *args: setup
     .venv/bin/python benchmarks/bench_engine.py {{ args }}
 
+# Speed of the CPU backend beside HF transformers and llama.cpp (built natively: minutes, once)
+bench-cpu *args: setup
+    @{{ install }} "$(echo dist/*.whl)[test]"
+    {{ install }} llama-cpp-python
+    .venv/bin/python benchmarks/bench_cpu.py {{ args }}
+
+# Both benchmarks; the last line of each is JSON
+bench: bench-engine bench-cpu
+
 # Formatting, lints and types of everything
 lint: venv
     @{{ install }} -r pyproject.toml --extra lint
