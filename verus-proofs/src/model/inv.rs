@@ -51,7 +51,8 @@ pub open spec fn inv_blocks_in_range(e: Engine) -> bool {
 pub open spec fn inv_one_writer(e: Engine) -> bool {
     forall|a: int, i: int, b: int, j: int, g: int|
         #![trigger e.block(a, g, i), e.block(b, g, j)]
-        e.has_block(a, g, i) && e.has_block(b, g, j) && (a, i) != (b, j) && e.block(a, g, i) == e.block(
+        e.has_block(a, g, i) && e.has_block(b, g, j) && (a, i) != (b, j)
+            && e.block(a, g, i) == e.block(
             b,
             g,
             j,
@@ -61,7 +62,8 @@ pub open spec fn inv_one_writer(e: Engine) -> bool {
 /// A block that a hit may return is sealed in every table that has it.
 pub open spec fn inv_registered_sealed(e: Engine) -> bool {
     forall|id: int, g: int, i: int|
-        e.has_block(id, g, i) && e.registered.dom().contains((g, #[trigger] e.block(id, g, i))) ==> i
+        e.has_block(id, g, i)
+            && e.registered.dom().contains((g, #[trigger] e.block(id, g, i))) ==> i
             < e.sealed(id)
 }
 
@@ -142,7 +144,8 @@ pub open spec fn inv_chunks(e: Engine) -> bool {
 pub open spec fn inv_order(plan: Plan) -> bool {
     &&& plan.order.len() > 0
     &&& plan.order.no_duplicates()
-    &&& forall|i: int| 0 <= i < plan.order.len() ==> plan.chunks.dom().contains(#[trigger] plan.order[i])
+    &&& forall|i: int| 0 <= i < plan.order.len()
+        ==> plan.chunks.dom().contains(#[trigger] plan.order[i])
     &&& forall|id: int| #[trigger] plan.chunks.dom().contains(id) ==> plan.order.contains(id)
 }
 

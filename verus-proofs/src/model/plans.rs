@@ -25,8 +25,7 @@ pub open spec fn draws(plans: Seq<Plan>, id: int) -> nat
     if plans.len() == 0 {
         0
     } else {
-        draws(plans.drop_last(), id) + if plans.last().chunks.dom().contains(id)
-            && plans.last().chunks[id].sample {
+        draws(plans.drop_last(), id) + if plans.last().samples(id) {
             1nat
         } else {
             0nat
@@ -34,13 +33,14 @@ pub open spec fn draws(plans: Seq<Plan>, id: int) -> nat
     }
 }
 
-/// Chunk `c` may follow when positions up to `planned` are planned already, `length` tokens are known
-/// or being drawn, and `known` are known.
+/// Chunk `c` may follow when positions up to `planned` are planned already, `length` tokens are
+/// known or being drawn, and `known` are known.
 pub open spec fn follows(c: PlannedChunk, planned: nat, length: nat, known: Seq<Token>) -> bool {
     &&& c.first == planned
     &&& c.first < c.end() <= length
     &&& c.sample ==> c.end() == length && c.logits_from < c.end()
-    &&& forall|j: int| 0 <= j < c.tokens.len() ==> token_fits(#[trigger] c.tokens[j], c, j, length, known)
+    &&& forall|j: int| 0 <= j < c.tokens.len()
+        ==> token_fits(#[trigger] c.tokens[j], c, j, length, known)
 }
 
 /// A token of a chunk is the known one at its position, or the placeholder of the last one drawn.

@@ -10,9 +10,10 @@ pub struct Prefix {
     pub tokens: Seq<Token>,
 }
 
-/// One sequence. `known`: its prompt and the output committed so far. `computed`: the KV of positions
-/// `0..computed` is committed. `need_from`: the first position whose logits are still to be delivered.
-/// `seat`: its row of the block tables while it is admitted. `alive`: neither finished nor aborted.
+/// One sequence. `known`: its prompt and the output committed so far. `computed`: the KV of
+/// positions `0..computed` is committed. `need_from`: the first position whose logits are still to
+/// be delivered. `seat`: its row of the block tables while it is admitted. `alive`: neither
+/// finished nor aborted.
 pub struct Sequence {
     pub request: Request,
     pub known: Seq<Token>,
@@ -24,8 +25,8 @@ pub struct Sequence {
 }
 
 /// The rows of one sequence in a plan: positions `first..end()`. A token that is not yet known is
-/// `None`: the runner puts there the token last sampled for this sequence. `sample`: a token is drawn
-/// from the logits of the last row. `tables`: the block tables as of scheduling.
+/// `None`: the runner puts there the token last sampled for this sequence. `sample`: a token is
+/// drawn from the logits of the last row. `tables`: the block tables as of scheduling.
 pub struct PlannedChunk {
     pub first: nat,
     pub tokens: Seq<Option<Token>>,
@@ -47,9 +48,16 @@ pub struct Plan {
     pub chunks: Map<int, PlannedChunk>,
 }
 
+impl Plan {
+    /// A token is drawn for sequence `id`.
+    pub open spec fn samples(self, id: int) -> bool {
+        self.chunks.dom().contains(id) && self.chunks[id].sample
+    }
+}
+
 /// `seqs` and `plans` (in flight, oldest first) are by sequence id; `registered`: the blocks, by
-/// (group, block), that a prefix hit may return; `content`: history of each slot's last committed write
-/// (no step depends on it); `evicted`: has any block ever left the cache?
+/// (group, block), that a prefix hit may return; `content`: history of each slot's last committed
+/// write (no step depends on it); `evicted`: has any block ever left the cache?
 pub struct Engine {
     pub shape: Shape,
     pub max_seqs: nat,
@@ -92,15 +100,16 @@ impl Engine {
         exists|id: int, i: int| #[trigger] self.block(id, g, i) == b && self.has_block(id, g, i)
     }
 
-    /// How many leading blocks of sequence `id` are full of committed KV. They may be shared, and are
-    /// never written again.
+    /// How many leading blocks of sequence `id` are full of committed KV. They may be shared, and
+    /// are never written again.
     pub open spec fn sealed(self, id: int) -> int {
         self.seqs[id].computed as int / self.shape.block_size as int
     }
 
     /// Some plan in flight has rows of sequence `id`.
     pub open spec fn in_flight(self, id: int) -> bool {
-        exists|n: int| 0 <= n < self.plans.len() && #[trigger] self.plans[n].chunks.dom().contains(id)
+        exists|n: int| 0 <= n < self.plans.len()
+            && #[trigger] self.plans[n].chunks.dom().contains(id)
     }
 
     /// The seat `s` is taken.

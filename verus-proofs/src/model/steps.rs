@@ -1,6 +1,6 @@
 //! The engine's steps: when each is allowed (`enabled`), and the state after it (`after`).
-//! Every public function of vosti-engine ensures a sequence of these; which ones it picks is its own
-//! policy, and the theorems hold for all.
+//! Every public function of vosti-engine ensures a sequence of these; which ones it picks is its
+//! own policy, and the theorems hold for all.
 use vstd::prelude::*;
 use crate::trusted::deployment::*;
 use crate::model::state::*;
@@ -13,8 +13,8 @@ pub enum Step {
     Add { request: Request },
     /// Another sample of the prompt of `parent`; its blocks are shared by `Share`.
     Fork { parent: int, logits_from: nat },
-    /// A waiting sequence gets a seat, and the cached blocks of a prefix hit (by group; maybe none).
-    /// One that was preempted resumes so.
+    /// A waiting sequence gets a seat, and the cached blocks of a prefix hit (by group; maybe
+    /// none). One that was preempted resumes so.
     Admit { id: int, seat: int, blocks: Seq<Seq<int>> },
     /// A waiting sequence gets a seat, and the first `count` blocks of `from`.
     Share { id: int, seat: int, from: int, count: nat },
@@ -47,12 +47,13 @@ pub open spec fn admissible(e: Engine, r: Request) -> bool {
     &&& 0 <= r.logits_from < r.prompt.len()
     &&& r.max_tokens > 0
     &&& forall|g: int|
-        0 <= g < e.groups() ==> r.prompt.len() + r.max_tokens - 1 <= #[trigger] e.shape.num_blocks[g]
+        0 <= g < e.groups()
+            ==> r.prompt.len() + r.max_tokens - 1 <= #[trigger] e.shape.num_blocks[g]
             * e.shape.block_size
 }
 
-/// `count` full blocks may be taken over by `s`: the last known token, and every position whose logits
-/// are wanted, is computed by `s` itself.
+/// `count` full blocks may be taken over by `s`: the last known token, and every position whose
+/// logits are wanted, is computed by `s` itself.
 pub open spec fn reusable(e: Engine, s: Sequence, count: nat) -> bool {
     &&& count * e.shape.block_size < s.known.len()
     &&& count * e.shape.block_size <= s.need_from
@@ -81,7 +82,8 @@ pub open spec fn can_admit(e: Engine, id: int, seat: int, blocks: Seq<Seq<int>>)
             blocks[g].len(),
         )
     &&& forall|g: int, i: int|
-        0 <= g < e.groups() && 0 <= i < blocks[g].len() ==> is_hit(e, id, g, i, #[trigger] blocks[g][i])
+        0 <= g < e.groups() && 0 <= i < blocks[g].len()
+            ==> is_hit(e, id, g, i, #[trigger] blocks[g][i])
 }
 
 /// Block `b` is cached for index `i` of the block table of sequence `id` in group `g`.
@@ -121,16 +123,16 @@ pub open spec fn can_plan(e: Engine, id: int, c: PlannedChunk) -> bool {
 pub open spec fn can_schedule(e: Engine, plan: Plan) -> bool {
     &&& plan.order.len() > 0
     &&& plan.order.no_duplicates()
-    &&& forall|i: int| 0 <= i < plan.order.len() ==> plan.chunks.dom().contains(#[trigger] plan.order[i])
+    &&& forall|i: int| 0 <= i < plan.order.len()
+        ==> plan.chunks.dom().contains(#[trigger] plan.order[i])
     &&& forall|id: int| #[trigger]
-        plan.chunks.dom().contains(id) ==> plan.order.contains(id) && can_plan(e, id, plan.chunks[id])
+        plan.chunks.dom().contains(id)
+            ==> plan.order.contains(id) && can_plan(e, id, plan.chunks[id])
 }
 
 pub open spec fn can_commit(e: Engine, tokens: Map<int, Token>) -> bool {
     &&& e.plans.len() > 0
-    &&& forall|id: int| #[trigger]
-        e.plans[0].chunks.dom().contains(id) && e.plans[0].chunks[id].sample
-            ==> tokens.dom().contains(id)
+    &&& forall|id: int| #[trigger] e.plans[0].samples(id) ==> tokens.dom().contains(id)
 }
 
 pub open spec fn can_register(e: Engine, id: int, g: int, i: int) -> bool {
@@ -176,7 +178,8 @@ pub open spec fn added(e: Engine, request: Request) -> Engine {
 }
 
 /// Sequence `id` in `seat` with `tables`, which hold the KV of `count` blocks.
-pub open spec fn admitted(e: Engine, id: int, seat: int, tables: Seq<Seq<int>>, count: nat) -> Engine {
+pub open spec fn admitted(
+    e: Engine, id: int, seat: int, tables: Seq<Seq<int>>, count: nat) -> Engine {
     let computed = count * e.shape.block_size;
     e.put(id, Sequence { seat: Some(seat), tables, computed, ..e.seqs[id] })
 }

@@ -1,13 +1,8 @@
 //! Blocks: free, referenced, cached; and private while they are written.
 use vstd::prelude::*;
 use vstd::set_lib::*;
-use crate::trusted::blocks::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::execute::*;
 use crate::proofs::steps_table::*;
@@ -20,7 +15,7 @@ pub proof fn lemma_accounting(e: Engine, g: int)
         free_blocks(e, g).len() + referenced_blocks(e, g).len() + cached_blocks(e, g).len()
             == e.shape.num_blocks[g],
 {
-    let all = blocks(e, g);
+    let all = set_int_range(0, e.shape.num_blocks[g] as int);
     let free = free_blocks(e, g);
     let referenced = referenced_blocks(e, g);
     let cached = cached_blocks(e, g);
@@ -63,7 +58,8 @@ pub proof fn lemma_memory<D: Kernels + Sampler>(s: System<D>)
         row_in_flight(s.engine, n, id, g, p) implies private_block(s.engine, id, g, p) by {
         lemma_private_block(s.engine, n, id, g, p);
     }
-    assert forall|g: int| 0 <= g < s.engine.groups() implies #[trigger] free_blocks(s.engine, g).len()
+    assert forall|g: int| 0 <= g < s.engine.groups()
+        implies #[trigger] free_blocks(s.engine, g).len()
         + referenced_blocks(s.engine, g).len() + cached_blocks(s.engine, g).len()
         == s.engine.shape.num_blocks[g] by {
         lemma_accounting(s.engine, g);

@@ -2,9 +2,8 @@
 use vstd::prelude::*;
 use vstd::arithmetic::div_mod::*;
 use vstd::arithmetic::mul::*;
-use crate::trusted::deployment::*;
-use crate::model::inv::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 
 verus! {
 

@@ -1,8 +1,7 @@
 //! Chains of chunks: what committing the oldest plan leaves of them.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::plans::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 
 verus! {
 
@@ -29,7 +28,8 @@ pub open spec fn head_draws(plans: Seq<Plan>, id: int) -> nat {
 }
 
 /// `known` after the oldest plan drew `token` (if it drew).
-pub open spec fn head_known(plans: Seq<Plan>, id: int, known: Seq<Token>, token: Token) -> Seq<Token> {
+pub open spec fn head_known(
+    plans: Seq<Plan>, id: int, known: Seq<Token>, token: Token) -> Seq<Token> {
     if head_draws(plans, id) == 1 {
         known.push(token)
     } else {
@@ -41,7 +41,8 @@ pub proof fn lemma_shift_counts(plans: Seq<Plan>, id: int, computed: nat)
     requires
         plans.len() > 0,
     ensures
-        frontier(plans.drop_first(), id, head_end(plans, id, computed)) == frontier(plans, id, computed),
+        frontier(plans.drop_first(), id, head_end(plans, id, computed))
+            == frontier(plans, id, computed),
         draws(plans.drop_first(), id) + head_draws(plans, id) == draws(plans, id),
     decreases plans.len(),
 {

@@ -1,15 +1,11 @@
-//! A model made of layers: forward is *defined* by its launch sequence, row by row; and the contract of
-//! a whole plan is proved from the contracts of its launches.
+//! A model made of layers: forward is *defined* by its launch sequence, row by row; and the
+//! contract of a whole plan is proved from the contracts of its launches.
 //!
 //! Outside, induction over the launches; inside, all rows. A launch of layer l changes the cells of
-//! layer l alone, each layer is stored once and before its attention, so what attention reads of other
-//! rows is what the memory holds in the end: the reference needs no order of rows.
+//! layer l alone, each layer is stored once and before its attention, so what attention reads of
+//! other rows is what the memory holds in the end: the reference needs no order of rows.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::row_functions::*;
-use crate::trusted::sampler::*;
+use crate::trusted::*;
 use crate::proofs::launches::*;
 
 verus! {
@@ -30,27 +26,22 @@ pub open spec fn is_layer(depths: Seq<nat>, l: Layer) -> bool {
     0 <= l.group < depths.len() && 0 <= l.index < depths[l.group]
 }
 
-pub open spec fn reads(launch: Launch, b: Buffer) -> bool {
-    match launch {
-        Launch::Embed { .. } => false,
-        Launch::Norm { input, .. } => b == input,
-        Launch::Linear { input, .. } => b == input,
-        Launch::Rope { input, .. } => b == input,
-        Launch::Store { input, .. } => b == input,
-        Launch::Attention { input, .. } => b == input,
-        Launch::Add { left, right, .. } => b == left || b == right,
-        Launch::Gate { input, .. } => b == input,
-        Launch::Head { input, .. } => b == input,
-    }
+pub open spec fn stores(launch: Launch, l: Layer) -> bool {
+    launch.kernel is Store && launch.layer == l
 }
 
-pub open spec fn stores(launch: Launch, l: Layer) -> bool {
-    launch matches Launch::Store { layer, .. } && layer == l
+/// How many buffers a kernel reads.
+pub open spec fn arity(kernel: Kernel) -> nat {
+    match kernel {
+        Kernel::Embed => 0,
+        Kernel::Add => 2,
+        _ => 1,
+    }
 }
 
 /// Buffer `b` has a value before launch `k`.
 pub open spec fn defined(program: Seq<Launch>, k: int, b: Buffer) -> bool {
-    exists|m: int| 0 <= m < k && out(#[trigger] program[m]) == Some(b)
+    exists|m: int| 0 <= m < k && (#[trigger] program[m]).out == Some(b)
 }
 
 /// Layer `l` is stored before launch `k`.
@@ -60,29 +51,41 @@ pub open spec fn stored(program: Seq<Launch>, k: int, l: Layer) -> bool {
 
 /// Logits are written before launch `k`.
 pub open spec fn headed(program: Seq<Launch>, k: int) -> bool {
-    exists|m: int| 0 <= m < k && #[trigger] program[m] is Head
+    exists|m: int| 0 <= m < k && (#[trigger] program[m]).kernel is Head
 }
 
 /// Every buffer is defined before it is used; every layer is stored once, before its attention; the
 /// logits are written once.
 pub open spec fn program_wf(program: Seq<Launch>, depths: Seq<nat>) -> bool {
-    &&& forall|k: int, b: Buffer|
-        0 <= k < program.len() && #[trigger] reads(program[k], b) ==> defined(program, k, b)
-    &&& forall|l: Layer| #[trigger] is_layer(depths, l) ==> stored(program, program.len() as int, l)
+    &&& forall|k: int|
+        0 <= k < program.len() ==> (#[trigger] program[k]).reads.len() == arity(program[k].kernel)
+    &&& forall|k: int, i: int|
+        0 <= k < program.len() && 0 <= i < program[k].reads.len() ==> defined(
+            program,
+            k,
+            #[trigger] program[k].reads[i],
+        )
+    &&& forall|l: Layer| #[trigger]
+        is_layer(depths, l) ==> stored(program, program.len() as int, l)
     &&& forall|k: int, m: int, l: Layer|
         0 <= m < k < program.len() && #[trigger] stores(program[k], l) ==> !#[trigger] stores(
             program[m],
             l,
         )
     &&& forall|k: int|
-        0 <= k < program.len() ==> (#[trigger] program[k] matches Launch::Attention { layer, .. }
-            ==> is_layer(depths, layer) && stored(program, k, layer))
+        0 <= k < program.len() && (#[trigger] program[k]).kernel is Attention ==> is_layer(
+            depths,
+            program[k].layer,
+        ) && stored(program, k, program[k].layer)
     &&& forall|k: int|
-        0 <= k < program.len() ==> (#[trigger] program[k] matches Launch::Store { layer, .. }
-            ==> is_layer(depths, layer))
+        0 <= k < program.len() && (#[trigger] program[k]).kernel is Store ==> is_layer(
+            depths,
+            program[k].layer,
+        )
     &&& headed(program, program.len() as int)
     &&& forall|k: int, m: int|
-        0 <= m < k < program.len() && #[trigger] program[k] is Head ==> !(#[trigger] program[m] is Head)
+        0 <= m < k < program.len() && (#[trigger] program[k]).kernel is Head ==> !((
+        #[trigger] program[m]).kernel is Head)
 }
 
 /// One row on its way through the launches.
@@ -109,14 +112,11 @@ pub open spec fn step_row<R: RowFunctions>(
     token: Token,
     s: RowState<R>,
 ) -> RowState<R> {
-    let cells = match launch {
-        Launch::Attention { layer, .. } => cells_of::<R>(past, (s.cells)(layer), layer),
-        _ => Seq::empty(),
-    };
+    let cells = cells_of::<R>(past, (s.cells)(launch.layer), launch.layer);
     let x = value::<R>(w, launch, token, past.len(), s.buffers, cells);
     RowState {
         buffers: |b: Buffer|
-            if out(launch) == Some(b) {
+            if launch.out == Some(b) {
                 x
             } else {
                 (s.buffers)(b)
@@ -127,9 +127,10 @@ pub open spec fn step_row<R: RowFunctions>(
             } else {
                 (s.cells)(l)
             },
-        logits: match launch {
-            Launch::Head { weight, .. } => R::head(w, weight, x),
-            _ => s.logits,
+        logits: if launch.kernel is Head {
+            R::head(w, launch.weight, x)
+        } else {
+            s.logits
         },
     }
 }
@@ -197,25 +198,21 @@ impl<R: Layers> Sampler for Layered<R> {
     }
 }
 
-/// The states of the device before, between and after the launches of a plan.
-pub open spec fn launches_all<R: Layers>(
-    w: R::Weights,
-    shape: Shape,
-    plan: Seq<Chunk>,
-    padding: nat,
+/// Launch `k` of an execution, between two states of the device.
+pub open spec fn launch_at<R: Layers>(
+    x: Execution<Layered<R>>,
     d: Seq<Device<R>>,
-) -> bool {
-    &&& d.len() == R::program().len() + 1
-    &&& forall|k: int|
-        0 <= k < R::program().len() ==> #[trigger] R::launches(
-            w,
-            shape,
-            plan,
-            padding,
-            R::program()[k],
-            d[k],
-            d[k + 1],
-        )
+    k: int,
+) -> Launched<R> {
+    Launched {
+        weights: x.weights,
+        shape: x.shape,
+        plan: x.plan,
+        padding: x.padding,
+        launch: R::program()[k],
+        before: d[k],
+        after: d[k + 1],
+    }
 }
 
 /// A slot has one cell for each layer of its group.
@@ -233,35 +230,25 @@ pub open spec fn logits_are<R: Layers>(
         is_row(plan, c, p) ==> logits[c][p - plan[c].first] == (d.logits)(c, p)
 }
 
+/// `d`: the states of the device before, between and after the launches of the plan.
+pub open spec fn launches_all<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>) -> bool {
+    &&& d.len() == R::program().len() + 1
+    &&& d[0].memory == x.before && d.last().memory == x.after
+    &&& sized::<R>(x.before)
+    &&& logits_are(x.plan, d.last(), x.logits)
+    &&& forall|k: int|
+        0 <= k < R::program().len() ==> R::launches(#[trigger] launch_at(x, d, k))
+}
+
 impl<R: Layers> Kernels for Layered<R> {
-    open spec fn executes(
-        w: R::Weights,
-        shape: Shape,
-        before: spec_fn(Slot) -> Seq<R::Cell>,
-        plan: Seq<Chunk>,
-        padding: nat,
-        after: spec_fn(Slot) -> Seq<R::Cell>,
-        logits: Seq<Seq<R::Logits>>,
-    ) -> bool {
-        exists|d: Seq<Device<R>>| #[trigger]
-            launches_all(w, shape, plan, padding, d) && d[0].memory == before && d.last().memory
-                == after && sized::<R>(before) && logits_are(plan, d.last(), logits)
+    open spec fn executes(x: Execution<Layered<R>>) -> bool {
+        exists|d: Seq<Device<R>>| launches_all(x, d)
     }
 
-    proof fn contract(
-        w: R::Weights,
-        shape: Shape,
-        before: spec_fn(Slot) -> Seq<R::Cell>,
-        plan: Seq<Chunk>,
-        padding: nat,
-        after: spec_fn(Slot) -> Seq<R::Cell>,
-        logits: Seq<Seq<R::Logits>>,
-    ) {
-        let d = choose|d: Seq<Device<R>>| #[trigger]
-            launches_all(w, shape, plan, padding, d) && d[0].memory == before && d.last().memory
-                == after && sized::<R>(before) && logits_are(plan, d.last(), logits);
-        lemma_launched(w, shape, plan, padding, d);
-        lemma_rows_computed(w, shape, plan, d, logits);
+    proof fn contract(x: Execution<Layered<R>>) {
+        let d = choose|d: Seq<Device<R>>| launches_all(x, d);
+        lemma_launched(x, d);
+        lemma_rows_computed(x, d);
     }
 }
 

@@ -1,42 +1,77 @@
-//! The launch sequence of a decoder-only transformer (Llama, Qwen, Mistral): twelve launches a layer.
-//! The runner executes exactly this list, as data; `just verify` compares the two.
+//! The launch sequence of a decoder-only transformer (Llama, Qwen, Mistral): twelve launches a
+//! layer. The runner executes exactly this list, as data; `just verify` compares the two.
 use vstd::prelude::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::row_functions::*;
-use crate::trusted::runner::*;
+use crate::trusted::*;
 use crate::trusted::theorem::*;
 use crate::proofs::composition::*;
 
 verus! {
 
+/// Launches of one buffer into one.
+pub open spec fn unary(kernel: Kernel, weight: int, input: Buffer, out: Buffer) -> Launch {
+    Launch { kernel, weight, layer: no_layer(), reads: seq![input], out: Some(out) }
+}
+
+/// For kernels without a layer.
+pub open spec fn no_layer() -> Layer {
+    Layer { group: -1, index: -1 }
+}
+
+/// The residual stream takes a projection in.
+pub open spec fn add_projected() -> Launch {
+    Launch {
+        kernel: Kernel::Add,
+        weight: -1,
+        layer: no_layer(),
+        reads: seq![Buffer::Residual, Buffer::Projected],
+        out: Some(Buffer::Residual),
+    }
+}
+
 /// Launch `j` of layer number `i`, which is `layer` of its group. Weights are numbered 12 a layer.
 pub open spec fn layer_launch(i: int, layer: Layer, j: int) -> Launch {
     let weight = 12 * i + j;
+    let reads = seq![Buffer::Qkv];
     if j == 0 {
-        Launch::Norm { weight, input: Buffer::Residual, out: Buffer::Normed }
+        unary(Kernel::Norm, weight, Buffer::Residual, Buffer::Normed)
     } else if j == 1 {
-        Launch::Linear { weight, input: Buffer::Normed, out: Buffer::Qkv }
+        unary(Kernel::Linear, weight, Buffer::Normed, Buffer::Qkv)
     } else if j == 2 {
-        Launch::Rope { weight, input: Buffer::Qkv, out: Buffer::Qkv }
+        unary(Kernel::Rope, weight, Buffer::Qkv, Buffer::Qkv)
     } else if j == 3 {
-        Launch::Store { layer, input: Buffer::Qkv }
+        Launch { kernel: Kernel::Store, weight: -1, layer, reads, out: None }
     } else if j == 4 {
-        Launch::Attention { layer, input: Buffer::Qkv, out: Buffer::Attended }
+        Launch { kernel: Kernel::Attention, weight: -1, layer, reads, out: Some(Buffer::Attended) }
     } else if j == 5 {
-        Launch::Linear { weight, input: Buffer::Attended, out: Buffer::Projected }
+        unary(Kernel::Linear, weight, Buffer::Attended, Buffer::Projected)
     } else if j == 6 {
-        Launch::Add { left: Buffer::Residual, right: Buffer::Projected, out: Buffer::Residual }
+        add_projected()
     } else if j == 7 {
-        Launch::Norm { weight, input: Buffer::Residual, out: Buffer::Normed }
+        unary(Kernel::Norm, weight, Buffer::Residual, Buffer::Normed)
     } else if j == 8 {
-        Launch::Linear { weight, input: Buffer::Normed, out: Buffer::GateUp }
+        unary(Kernel::Linear, weight, Buffer::Normed, Buffer::GateUp)
     } else if j == 9 {
-        Launch::Gate { input: Buffer::GateUp, out: Buffer::Gated }
+        unary(Kernel::Gate, -1, Buffer::GateUp, Buffer::Gated)
     } else if j == 10 {
-        Launch::Linear { weight, input: Buffer::Gated, out: Buffer::Projected }
+        unary(Kernel::Linear, weight, Buffer::Gated, Buffer::Projected)
     } else {
-        Launch::Add { left: Buffer::Residual, right: Buffer::Projected, out: Buffer::Residual }
+        add_projected()
     }
+}
+
+pub open spec fn embedding() -> Launch {
+    Launch {
+        kernel: Kernel::Embed,
+        weight: -1,
+        layer: no_layer(),
+        reads: Seq::empty(),
+        out: Some(Buffer::Residual),
+    }
+}
+
+pub open spec fn head(weight: int) -> Launch {
+    let reads = seq![Buffer::Normed];
+    Launch { kernel: Kernel::Head, weight, layer: no_layer(), reads, out: None }
 }
 
 /// Embedding, the layers in order, final norm and head.
@@ -46,13 +81,13 @@ pub open spec fn decoder(layers: Seq<Layer>) -> Seq<Launch> {
         (body + 3) as nat,
         |k: int|
             if k == 0 {
-                Launch::Embed { weight: -1, out: Buffer::Residual }
+                embedding()
             } else if k <= body {
                 layer_launch((k - 1) / 12, layers[(k - 1) / 12], (k - 1) % 12)
             } else if k == body + 1 {
-                Launch::Norm { weight: body, input: Buffer::Residual, out: Buffer::Normed }
+                unary(Kernel::Norm, body, Buffer::Residual, Buffer::Normed)
             } else {
-                Launch::Head { weight: body + 1, input: Buffer::Normed }
+                head(body + 1)
             },
     )
 }
@@ -88,41 +123,53 @@ proof fn lemma_store(layers: Seq<Layer>, k: int, l: Layer)
 {
 }
 
-/// Before launch `k`, what it reads is defined: within its layer, or by the embedding.
-proof fn lemma_reads(layers: Seq<Layer>, k: int, b: Buffer)
+/// Launch `j` of a layer reads what the embedding or an earlier launch of the layer wrote.
+proof fn lemma_layer_reads(layers: Seq<Layer>, k: int, i: int)
+    requires
+        0 < k <= 12 * layers.len(),
+        0 <= i < decoder(layers)[k].reads.len(),
+    ensures
+        defined(decoder(layers), k, decoder(layers)[k].reads[i]),
+{
+    let program = decoder(layers);
+    let start = 12 * ((k - 1) / 12) + 1;
+    let at = (k - 1) / 12;
+    assert(program[0].out == Some(Buffer::Residual));
+    assert(k == start + (k - 1) % 12);
+    lemma_launch(layers, at, (k - 1) % 12);
+    lemma_launch(layers, at, 0);
+    lemma_launch(layers, at, 1);
+    lemma_launch(layers, at, 4);
+    lemma_launch(layers, at, 5);
+    lemma_launch(layers, at, 7);
+    lemma_launch(layers, at, 8);
+    lemma_launch(layers, at, 9);
+    lemma_launch(layers, at, 10);
+    assert(program[start].out == Some(Buffer::Normed));
+    assert(program[start + 1].out == Some(Buffer::Qkv));
+    assert(program[start + 4].out == Some(Buffer::Attended));
+    assert(program[start + 5].out == Some(Buffer::Projected));
+    assert(program[start + 7].out == Some(Buffer::Normed));
+    assert(program[start + 8].out == Some(Buffer::GateUp));
+    assert(program[start + 9].out == Some(Buffer::Gated));
+    assert(program[start + 10].out == Some(Buffer::Projected));
+}
+
+/// Before launch `k`, what it reads is defined.
+proof fn lemma_reads(layers: Seq<Layer>, k: int, i: int)
     requires
         0 <= k < decoder(layers).len(),
-        reads(decoder(layers)[k], b),
+        0 <= i < decoder(layers)[k].reads.len(),
     ensures
-        defined(decoder(layers), k, b),
+        defined(decoder(layers), k, decoder(layers)[k].reads[i]),
 {
     let program = decoder(layers);
     let body = 12 * layers.len() as int;
-    assert(out(program[0]) == Some(Buffer::Residual));
+    assert(program[0].out == Some(Buffer::Residual));
     if 0 < k <= body {
-        let i = (k - 1) / 12;
-        let j = (k - 1) % 12;
-        let start = 12 * i + 1;
-        lemma_launch(layers, i, j);
-        lemma_launch(layers, i, 0);
-        lemma_launch(layers, i, 1);
-        lemma_launch(layers, i, 4);
-        lemma_launch(layers, i, 5);
-        lemma_launch(layers, i, 7);
-        lemma_launch(layers, i, 8);
-        lemma_launch(layers, i, 9);
-        lemma_launch(layers, i, 10);
-        assert(out(program[start]) == Some(Buffer::Normed));
-        assert(out(program[start + 1]) == Some(Buffer::Qkv));
-        assert(out(program[start + 4]) == Some(Buffer::Attended));
-        assert(out(program[start + 5]) == Some(Buffer::Projected));
-        assert(out(program[start + 7]) == Some(Buffer::Normed));
-        assert(out(program[start + 8]) == Some(Buffer::GateUp));
-        assert(out(program[start + 9]) == Some(Buffer::Gated));
-        assert(out(program[start + 10]) == Some(Buffer::Projected));
-        assert(k == start + j);
+        lemma_layer_reads(layers, k, i);
     } else if k > body {
-        assert(out(program[body + 1]) == Some(Buffer::Normed));
+        assert(program[body + 1].out == Some(Buffer::Normed));
     }
 }
 
@@ -135,9 +182,13 @@ pub proof fn lemma_decoder_wf(layers: Seq<Layer>, depths: Seq<nat>)
 {
     let program = decoder(layers);
     let body = 12 * layers.len() as int;
-    assert forall|k: int, b: Buffer|
-        0 <= k < program.len() && #[trigger] reads(program[k], b) implies defined(program, k, b) by {
-        lemma_reads(layers, k, b);
+    assert forall|k: int| 0 <= k < program.len()
+        implies (#[trigger] program[k]).reads.len() == arity(
+        program[k].kernel,
+    ) by {}
+    assert forall|k: int, i: int| 0 <= k < program.len() && 0 <= i < program[k].reads.len() implies
+        defined(program, k, #[trigger] program[k].reads[i]) by {
+        lemma_reads(layers, k, i);
     }
     assert forall|l: Layer| #[trigger] is_layer(depths, l) implies stored(
         program,
@@ -159,45 +210,35 @@ pub proof fn lemma_decoder_wf(layers: Seq<Layer>, depths: Seq<nat>)
         }
     }
     assert forall|k: int|
-        0 <= k < program.len() implies (#[trigger] program[k] matches Launch::Attention { layer, .. }
-        ==> is_layer(depths, layer) && stored(program, k, layer)) by {
-        if let Launch::Attention { layer, .. } = program[k] {
-            let i = (k - 1) / 12;
-            lemma_launch(layers, i, 3);
-            assert(layer == layers[i]);
-            assert(stores(program[12 * i + 4], layer));
-        }
+        0 <= k < program.len() && (#[trigger] program[k]).kernel is Attention implies is_layer(
+        depths,
+        program[k].layer,
+    ) && stored(program, k, program[k].layer) by {
+        let i = (k - 1) / 12;
+        lemma_launch(layers, i, 3);
+        assert(program[k].layer == layers[i]);
+        assert(stores(program[12 * i + 4], layers[i]));
     }
     assert forall|k: int|
-        0 <= k < program.len() implies (#[trigger] program[k] matches Launch::Store { layer, .. }
-        ==> is_layer(depths, layer)) by {
-        if let Launch::Store { layer, .. } = program[k] {
-            assert(layer == layers[(k - 1) / 12]);
-        }
+        0 <= k < program.len() && (#[trigger] program[k]).kernel is Store implies is_layer(
+        depths,
+        program[k].layer,
+    ) by {
+        assert(program[k].layer == layers[(k - 1) / 12]);
     }
-    assert(program[body + 2] is Head);
-    assert forall|k: int, m: int|
-        0 <= m < k < program.len() && #[trigger] program[k] is Head implies !(
-    #[trigger] program[m] is Head) by {}
+    assert(program[body + 2].kernel is Head);
 }
 
 /// Determinism of a model of layers, from the contracts of its kernels.
-pub proof fn corollary_layers<R: Layers>(
-    x: Seq<System<Layered<R>>>,
-    i: int,
-    a: int,
-    y: Seq<System<Layered<R>>>,
-    j: int,
-    b: int,
-)
+pub proof fn corollary_layers<R: Layers>(a: At<Layered<R>>, b: At<Layered<R>>)
     requires
-        recorded(x, i, a),
-        recorded(y, j, b),
-        same_request(x[i].log[a], y[j].log[b]),
+        a.ok(),
+        b.ok(),
+        same_request(a.record(), b.record()),
     ensures
-        agree(x[i].log[a], y[j].log[b]),
+        agree(a.record(), b.record()),
 {
-    theorem_determinism(x, i, a, y, j, b);
+    theorem_determinism(a, b);
 }
 
 } // verus!

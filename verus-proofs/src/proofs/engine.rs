@@ -1,11 +1,7 @@
 //! The invariant is inductive: it holds of a new engine, and every step keeps it.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::ownership::*;
 use crate::proofs::steps_plan::*;
 use crate::proofs::steps_simple::*;
@@ -54,7 +50,8 @@ pub open spec fn is_plan_of(e: Engine, n: int, plan: Seq<Chunk>) -> bool {
     &&& 0 <= n < e.plans.len()
     &&& plan.len() == e.plans[n].order.len()
     &&& forall|i: int|
-        0 <= i < plan.len() ==> same_rows(#[trigger] plan[i], e.plans[n].chunks[e.plans[n].order[i]])
+        0 <= i < plan.len()
+            ==> same_rows(#[trigger] plan[i], e.plans[n].chunks[e.plans[n].order[i]])
 }
 
 pub open spec fn same_rows(d: Chunk, c: PlannedChunk) -> bool {

@@ -1,13 +1,7 @@
 //! The device executes a plan: from the kernel contract to the reference.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::chains::*;
 use crate::proofs::engine::*;
 use crate::proofs::kv::*;
@@ -18,15 +12,21 @@ use crate::proofs::system_inv::*;
 
 verus! {
 
+/// Execution `x` is of the next plan.
+pub open spec fn runs<D: Kernels + Sampler>(s: System<D>, x: Execution<D>) -> bool {
+    &&& x.weights == s.weights && x.shape == s.engine.shape
+    &&& x.plan == device_plan(s) && x.before == s.memory
+}
+
 /// Executing is under way: the contract holds of what the device did.
 pub open spec fn ran_ok<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
 ) -> bool {
     &&& system_inv(s)
     &&& s.ran.len() < s.engine.plans.len()
-    &&& rows_computed::<D>(s.weights, s.engine.shape, s.memory, device_plan(s), memory, logits)
+    &&& runs(s, x)
+    &&& x.rows_computed()
 }
 
 /// The device's plan is the engine's.
@@ -49,12 +49,11 @@ pub proof fn lemma_device_plan<D: Kernels + Sampler>(s: System<D>)
 /// A slot that a plan does not write keeps its value.
 pub proof fn lemma_unwritten<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     slot: Slot,
 )
     requires
-        ran_ok(s, memory, logits),
+        ran_ok(s, x),
         0 <= slot.group < s.engine.groups(),
         forall|id: int, p: int|
             s.engine.plans[s.ran.len() as int].chunks.dom().contains(id)
@@ -65,7 +64,7 @@ pub proof fn lemma_unwritten<D: Kernels + Sampler>(
                 p,
             ) != slot,
     ensures
-        memory(slot) == (s.memory)(slot),
+        (x.after)(slot) == (s.memory)(slot),
 {
     let plan = device_plan(s);
     lemma_device_plan(s);
@@ -83,21 +82,20 @@ pub proof fn lemma_unwritten<D: Kernels + Sampler>(
 /// What was committed, or executed before, is still there.
 pub proof fn lemma_past_kept<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     id: int,
     g: int,
     p: int,
 )
     requires
-        ran_ok(s, memory, logits),
+        ran_ok(s, x),
         s.engine.has(id),
         s.engine.seqs[id].alive,
         0 <= g < s.engine.groups(),
         0 <= p < executed(s, id),
     ensures
         p < s.engine.seqs[id].tables[g].len() * s.engine.shape.block_size,
-        memory(s.engine.slot(id, g, p)) == kv_value::<D>(
+        (x.after)(s.engine.slot(id, g, p)) == kv_value::<D>(
             s.weights,
             stream(s, id, s.ran.len()).tokens.take(p + 1),
             g,
@@ -118,7 +116,7 @@ pub proof fn lemma_past_kept<D: Kernels + Sampler>(
         }
         lemma_private(e, b, r, id, p, g);
     }
-    lemma_unwritten(s, memory, logits, slot);
+    lemma_unwritten(s, x, slot);
     if p < q.computed {
         lemma_stream(s, id, s.ran.len());
         assert(e.content.dom().contains(slot));
@@ -191,29 +189,31 @@ pub proof fn lemma_row_token<D: Kernels + Sampler>(s: System<D>, c: int, p: int)
 /// The row at position `p` is the reference's, once the memory holds the reference's KV before it.
 pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
+    x: Execution<D>,
     c: int,
     p: int,
 )
     requires
         system_inv(s),
         s.ran.len() < s.engine.plans.len(),
+        runs(s, x),
         is_row(device_plan(s), c, p),
         s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
         forall|g: int, q: int|
             #![trigger s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q)]
-            0 <= g < s.engine.groups() && 0 <= q < p ==> memory(
+            0 <= g < s.engine.groups() && 0 <= q < p ==> (x.after)(
                 s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q),
             ) == kv_value::<D>(
                 s.weights,
-                stream(s, s.engine.plans[s.ran.len() as int].order[c], s.ran.len()).tokens.take(q + 1),
+                stream(s, s.engine.plans[s.ran.len() as int].order[c], s.ran.len()).tokens.take(
+                    q + 1),
                 g,
             ),
     ensures
         ({
             let id = s.engine.plans[s.ran.len() as int].order[c];
             let prefix = stream(s, id, s.ran.len()).tokens.take(p + 1);
-            let row = row::<D>(s.weights, s.engine.shape, memory, device_plan(s), c, p);
+            let row = x.row(c, p);
             row.0 == last_kv_of::<D>(s.weights, prefix) && row.1 == logits_of::<D>(
                 s.weights,
                 prefix,
@@ -230,7 +230,7 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
     let past = tokens.take(p);
     assert(prefix.drop_last() =~= past);
     assert(prefix.last() == tokens[p]);
-    let read = gather::<D>(s.engine.shape, memory, plan, c, p as nat);
+    let read = x.gather(c, p as nat);
     let kv = kv_of::<D>(s.weights, past);
     lemma_kv_len::<D>(s.weights, past);
     assert forall|q: int| 0 <= q < p implies #[trigger] read[q] == kv[q] by {
@@ -238,9 +238,10 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
         let at = past.take(q + 1);
         assert(at =~= tokens.take(q + 1));
         D::forward_fills_groups(s.weights, kv_of::<D>(s.weights, at.drop_last()), at.last());
-        assert forall|g: int| 0 <= g < s.engine.groups() implies #[trigger] read[q][g] == kv[q][g] by {
+        assert forall|g: int| 0 <= g < s.engine.groups()
+            implies #[trigger] read[q][g] == kv[q][g] by {
             lemma_place(s.engine, n, plan, c, q, g);
-            assert(memory(s.engine.slot(id, g, q)) == kv_value::<D>(
+            assert((x.after)(s.engine.slot(id, g, q)) == kv_value::<D>(
                 s.weights,
                 tokens.take(q + 1),
                 g,
@@ -254,14 +255,13 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
 /// After the plan, all rows of a live sequence up to its chunk's end hold the reference's KV.
 pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     c: int,
     g: int,
     p: int,
 )
     requires
-        ran_ok(s, memory, logits),
+        ran_ok(s, x),
         0 <= c < device_plan(s).len(),
         s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
         0 <= g < s.engine.groups(),
@@ -269,7 +269,7 @@ pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     ensures
         ({
             let id = s.engine.plans[s.ran.len() as int].order[c];
-            memory(s.engine.slot(id, g, p)) == kv_value::<D>(
+            (x.after)(s.engine.slot(id, g, p)) == kv_value::<D>(
                 s.weights,
                 stream(s, id, s.ran.len()).tokens.take(p + 1),
                 g,
@@ -288,43 +288,36 @@ pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     }
     lemma_row_token(s, c, first);
     if p < first {
-        lemma_past_kept(s, memory, logits, id, g, p);
+        lemma_past_kept(s, x, id, g, p);
     } else {
-        lemma_row_past(s, memory, logits, c, p);
-        lemma_row_is_reference(s, memory, c, p);
+        lemma_row_past(s, x, c, p);
+        lemma_row_is_reference(s, x, c, p);
         assert(is_row(plan, c, p));
-        assert(memory(place(s.engine.shape, plan, c, p, g)) == row::<D>(
-            s.weights,
-            s.engine.shape,
-            memory,
-            plan,
-            c,
-            p,
-        ).0[g]);
+        assert((x.after)(place(s.engine.shape, plan, c, p, g)) == x.row(c, p).0[g]);
     }
 }
 
 /// The past of a row holds the reference's KV.
 pub proof fn lemma_row_past<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     c: int,
     p: int,
 )
     requires
-        ran_ok(s, memory, logits),
+        ran_ok(s, x),
         0 <= c < device_plan(s).len(),
         s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
         0 <= p < device_plan(s)[c].end(),
     ensures
         forall|g: int, q: int|
             #![trigger s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q)]
-            0 <= g < s.engine.groups() && 0 <= q < p ==> memory(
+            0 <= g < s.engine.groups() && 0 <= q < p ==> (x.after)(
                 s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q),
             ) == kv_value::<D>(
                 s.weights,
-                stream(s, s.engine.plans[s.ran.len() as int].order[c], s.ran.len()).tokens.take(q + 1),
+                stream(s, s.engine.plans[s.ran.len() as int].order[c], s.ran.len()).tokens.take(
+                    q + 1),
                 g,
             ),
     decreases p, 0nat,
@@ -332,9 +325,9 @@ pub proof fn lemma_row_past<D: Kernels + Sampler>(
     let id = s.engine.plans[s.ran.len() as int].order[c];
     assert forall|g: int, q: int|
         #![trigger s.engine.slot(id, g, q)]
-        0 <= g < s.engine.groups() && 0 <= q < p implies memory(s.engine.slot(id, g, q))
+        0 <= g < s.engine.groups() && 0 <= q < p implies (x.after)(s.engine.slot(id, g, q))
         == kv_value::<D>(s.weights, stream(s, id, s.ran.len()).tokens.take(q + 1), g) by {
-        lemma_rows_kv(s, memory, logits, c, g, q);
+        lemma_rows_kv(s, x, c, g, q);
     }
 }
 

@@ -1,14 +1,8 @@
 //! From the inductive invariant to statements about executions.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
+use crate::trusted::*;
 use crate::trusted::theorem::*;
-use crate::model::inv::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::model::*;
 use crate::proofs::engine::*;
 use crate::proofs::kv::*;
 use crate::proofs::system_commit::*;
@@ -35,21 +29,16 @@ pub proof fn lemma_system_next<D: Kernels + Sampler>(s: System<D>, s2: System<D>
         system_inv(s2),
 {
     if exists|step: Step, initial: D::State, weights: D::Weights|
-        engine_moves(s, step, initial, weights, s2) {
+        can_move(s, step) && s2 == #[trigger] moved(s, step, initial, weights) {
         let (step, initial, weights) = choose|step: Step, initial: D::State, weights: D::Weights|
-            engine_moves(s, step, initial, weights, s2);
+            can_move(s, step) && s2 == #[trigger] moved(s, step, initial, weights);
         match step {
             Step::Commit { tokens } => lemma_system_commit(s, tokens, s2),
             _ => lemma_engine_moves(s, step, initial, weights, s2),
         }
     } else {
-        let (padding, memory, logits) = choose|
-            padding: nat,
-            memory: spec_fn(Slot) -> D::Kv,
-            logits: Seq<Seq<D::Logits>>,
-        |
-            executes(s, padding, memory, logits, s2);
-        lemma_execute(s, padding, memory, logits, s2);
+        let x = choose|x: Execution<D>| executes(s, x, s2);
+        lemma_execute(s, x, s2);
     }
 }
 
@@ -71,6 +60,17 @@ pub proof fn lemma_execution<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
     }
 }
 
+/// What `agree` says of rows and tokens.
+pub open spec fn rows_agree<D: Sampler>(a: Record<D>, b: Record<D>) -> bool {
+    &&& forall|p: int| #[trigger]
+        a.logits.dom().contains(p) && #[trigger] b.logits.dom().contains(p) ==> a.logits[p]
+            == b.logits[p]
+    &&& forall|k: int|
+        0 <= k < a.stream.tokens.len() && k < b.stream.tokens.len()
+            ==> #[trigger] a.stream.tokens[k]
+            == #[trigger] b.stream.tokens[k]
+}
+
 /// Two records of the same request are prefixes of one reference run.
 pub proof fn lemma_agree<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
     requires
@@ -79,7 +79,7 @@ pub proof fn lemma_agree<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
         same_request(a, b),
         a.stream.tokens.len() <= b.stream.tokens.len(),
     ensures
-        agree(a, b),
+        rows_agree(a, b),
         a.stream.tokens == b.stream.tokens.take(a.stream.tokens.len() as int),
 {
     let short = a.stream.tokens;
@@ -103,29 +103,18 @@ pub proof fn lemma_agree<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
     }
 }
 
-pub proof fn lemma_determinism<D: Kernels + Sampler>(
-    x: Seq<System<D>>,
-    i: int,
-    a: int,
-    y: Seq<System<D>>,
-    j: int,
-    b: int,
-)
+pub proof fn lemma_determinism<D: Kernels + Sampler>(a: At<D>, b: At<D>)
     requires
-        recorded(x, i, a),
-        recorded(y, j, b),
-        same_request(x[i].log[a], y[j].log[b]),
+        a.ok(),
+        b.ok(),
+        same_request(a.record(), b.record()),
     ensures
-        agree(x[i].log[a], y[j].log[b]),
-        x[i].log[a].finished && y[j].log[b].finished && same_ends(
-            x[i].log[a].request,
-            y[j].log[b].request,
-        ) ==> x[i].log[a].stream.tokens == y[j].log[b].stream.tokens,
+        agree(a.record(), b.record()),
 {
-    let r = x[i].log[a];
-    let t = y[j].log[b];
-    lemma_execution(x, i);
-    lemma_execution(y, j);
+    let r = a.record();
+    let t = b.record();
+    lemma_execution(a.x, a.i);
+    lemma_execution(b.x, b.i);
     if r.stream.tokens.len() <= t.stream.tokens.len() {
         lemma_agree(r, t);
         lemma_same_end(r, t);
@@ -144,11 +133,13 @@ proof fn lemma_same_end<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
         a.stream.tokens == b.stream.tokens.take(a.stream.tokens.len() as int),
         a.stream.tokens.len() <= b.stream.tokens.len(),
     ensures
-        a.finished && same_ends(a.request, b.request) ==> a.stream.tokens == b.stream.tokens,
+        a.finished && a.request.max_tokens == b.request.max_tokens && a.request.stop
+            == b.request.stop ==> a.stream.tokens == b.stream.tokens,
 {
     let short = a.stream.tokens;
     let long = b.stream.tokens;
-    if a.finished && same_ends(a.request, b.request) {
+    if a.finished && a.request.max_tokens == b.request.max_tokens && a.request.stop
+        == b.request.stop {
         assert(a.request.ends(short));
         assert(b.request.ends(long.take(short.len() as int)));
         assert(short.len() == long.len());

@@ -1,9 +1,7 @@
-//! The kernel contract can be kept: for every model and every well-formed plan there is an outcome that
-//! satisfies it. (So the contract is not contradictory; the toy device below is this one.)
+//! The kernel contract can be kept: for every model and every well-formed plan there is an outcome
+//! that satisfies it. (So the contract is not contradictory; the toy device below is this one.)
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
+use crate::trusted::*;
 
 verus! {
 
@@ -72,6 +70,25 @@ pub open spec fn ideal_logits<D: Model>(
                     ).1,
             ),
     )
+}
+
+/// The execution that computes every row by `forward`.
+pub open spec fn ideal<D: Model>(
+    weights: D::Weights,
+    shape: Shape,
+    plan: Seq<Chunk>,
+    padding: nat,
+    before: spec_fn(Slot) -> D::Kv,
+) -> Execution<D> {
+    Execution {
+        weights,
+        shape,
+        plan,
+        padding,
+        before,
+        after: ideal_memory::<D>(weights, shape, before, plan),
+        logits: ideal_logits::<D>(weights, shape, before, plan),
+    }
 }
 
 proof fn lemma_ideal_len<D: Model>(
@@ -149,36 +166,26 @@ proof fn lemma_ideal_at<D: Model>(
 pub proof fn lemma_ideal<D: Model>(
     w: D::Weights,
     shape: Shape,
-    before: spec_fn(Slot) -> D::Kv,
     plan: Seq<Chunk>,
+    padding: nat,
+    before: spec_fn(Slot) -> D::Kv,
 )
     requires
         shape.groups() == D::groups(),
         plan_wf(shape, plan),
     ensures
-        rows_computed::<D>(
-            w,
-            shape,
-            before,
-            plan,
-            ideal_memory::<D>(w, shape, before, plan),
-            ideal_logits::<D>(w, shape, before, plan),
-        ),
+        ideal::<D>(w, shape, plan, padding, before).rows_computed(),
 {
-    let after = ideal_memory::<D>(w, shape, before, plan);
-    assert forall|c: int, p: int| #[trigger] is_row(plan, c, p) implies gather::<D>(
-        shape,
-        after,
-        plan,
-        c,
-        p as nat,
-    ) == ideal_kv::<D>(w, shape, before, plan, c, p as nat) by {
-        lemma_ideal_gather::<D>(w, shape, before, plan, c, p as nat);
+    let x = ideal::<D>(w, shape, plan, padding, before);
+    let after = x.after;
+    assert forall|c: int, p: int| #[trigger] is_row(plan, c, p) implies x.gather(c, p as nat)
+        == ideal_kv::<D>(w, shape, before, plan, c, p as nat) by {
+        lemma_ideal_gather::<D>(x, c, p as nat);
     }
     assert forall|c: int, p: int, g: int|
         is_row(plan, c, p) && 0 <= g < shape.groups() implies after(
         #[trigger] place(shape, plan, c, p, g),
-    ) == row::<D>(w, shape, after, plan, c, p).0[g] by {
+    ) == x.row(c, p).0[g] by {
         lemma_ideal_at::<D>(w, shape, before, plan, c, p, g);
         if p > 0 {
             lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
@@ -186,36 +193,24 @@ pub proof fn lemma_ideal<D: Model>(
     }
     assert forall|s: Slot|
         (forall|c: int, p: int| #[trigger]
-            is_row(plan, c, p) ==> place(shape, plan, c, p, s.group) != s) implies #[trigger] after(s)
+            is_row(plan, c, p)
+                ==> place(shape, plan, c, p, s.group) != s) implies #[trigger] after(s)
         == before(s) by {}
 }
 
 /// The past as read from the ideal memory.
-proof fn lemma_ideal_gather<D: Model>(
-    w: D::Weights,
-    shape: Shape,
-    before: spec_fn(Slot) -> D::Kv,
-    plan: Seq<Chunk>,
-    c: int,
-    n: nat,
-)
+proof fn lemma_ideal_gather<D: Model>(x: Execution<D>, c: int, n: nat)
     requires
-        shape.groups() == D::groups(),
-        plan_wf(shape, plan),
-        0 <= c < plan.len(),
-        n <= plan[c].end(),
+        x == ideal::<D>(x.weights, x.shape, x.plan, x.padding, x.before),
+        x.shape.groups() == D::groups(),
+        plan_wf(x.shape, x.plan),
+        0 <= c < x.plan.len(),
+        n <= x.plan[c].end(),
     ensures
-        gather::<D>(shape, ideal_memory::<D>(w, shape, before, plan), plan, c, n) == ideal_kv::<D>(
-            w,
-            shape,
-            before,
-            plan,
-            c,
-            n,
-        ),
+        x.gather(c, n) == ideal_kv::<D>(x.weights, x.shape, x.before, x.plan, c, n),
 {
-    let after = ideal_memory::<D>(w, shape, before, plan);
-    let read = gather::<D>(shape, after, plan, c, n);
+    let (w, shape, before, plan) = (x.weights, x.shape, x.before, x.plan);
+    let read = x.gather(c, n);
     let kv = ideal_kv::<D>(w, shape, before, plan, c, n);
     if n > 0 {
         lemma_ideal_len::<D>(w, shape, before, plan, c, n, 0);

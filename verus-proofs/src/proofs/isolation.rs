@@ -1,13 +1,12 @@
 //! The prefix cache as one salt sees it.
 use vstd::prelude::*;
-use crate::trusted::blocks::*;
-use crate::trusted::deployment::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 
 verus! {
 
-pub proof fn lemma_same_longest_hit(e: Engine, e2: Engine, salt: Salt, tokens: Seq<Token>, most: nat)
+pub proof fn lemma_same_longest_hit(
+    e: Engine, e2: Engine, salt: Salt, tokens: Seq<Token>, most: nat)
     requires
         e.shape == e2.shape,
         forall|g: int, t: Seq<Token>| cached(e2, salt, g, t) == #[trigger] cached(e, salt, g, t),
@@ -16,7 +15,8 @@ pub proof fn lemma_same_longest_hit(e: Engine, e2: Engine, salt: Salt, tokens: S
     decreases most,
 {
     assert(hit(e, salt, tokens, most) == hit(e2, salt, tokens, most)) by {
-        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 < i <= most implies #[trigger] cached(
+        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 < i <= most
+            implies #[trigger] cached(
             e2,
             salt,
             g,

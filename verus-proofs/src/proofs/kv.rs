@@ -1,8 +1,6 @@
 //! The reference KV of a prefix, position by position; the reference run, output by output.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::reference::*;
-use crate::trusted::sampler::*;
+use crate::trusted::*;
 
 verus! {
 

@@ -1,6 +1,7 @@
 //! Why the theorems hold. Checked by Verus; no need to read.
 pub mod accounting;
 pub mod blocks;
+pub mod chains;
 pub mod composition;
 pub mod decoder;
 pub mod engine;
@@ -10,11 +11,10 @@ pub mod ideal;
 pub mod isolation;
 pub mod kv;
 pub mod launches;
-pub mod chains;
 pub mod ownership;
+pub mod steps_plan;
 pub mod steps_simple;
 pub mod steps_table;
-pub mod steps_plan;
 pub mod streams;
 pub mod system_commit;
 pub mod system_engine;

@@ -1,8 +1,7 @@
 //! Writes are private: what ownership of blocks gives the plans.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::inv::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::blocks::*;
 
 verus! {

@@ -1,10 +1,7 @@
 //! Schedule and Commit.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::chains::*;
 use crate::proofs::ownership::*;
@@ -235,7 +232,8 @@ pub proof fn lemma_after_commit(e: Engine, tokens: Map<int, Token>, id: int)
         let prompt = s.request.prompt;
         assert(s2.known.take(s.known.len() as int) =~= s.known);
         assert(s2.known.take(prompt.len() as int) =~= s.known.take(prompt.len() as int));
-        assert forall|g: int| 0 <= g < e.groups() implies s2.computed <= #[trigger] s2.tables[g].len()
+        assert forall|g: int| 0 <= g < e.groups()
+            implies s2.computed <= #[trigger] s2.tables[g].len()
             * e.shape.block_size by {
             lemma_pinned_covers(e, 0, id, g);
         }
@@ -292,7 +290,8 @@ proof fn lemma_commit_content(e: Engine, tokens: Map<int, Token>)
     let plan = e.plans[0];
     lemma_oldest_ahead(e);
     assert forall|s: Slot| committed(e, plan, s) implies #[trigger] written(e, plan, s) by {
-        let (id, p) = choose|id: int, p: int| #[trigger] writes(e, plan, s, id, p) && e.seqs[id].alive;
+        let (id, p) = choose|id: int, p: int| #[trigger] writes(e, plan, s, id, p)
+            && e.seqs[id].alive;
         assert(writes(e, plan, s, id, p));
     }
     assert(inv_content_in_range(e2)) by {
@@ -380,7 +379,8 @@ proof fn lemma_later_row_unwritten(
     lemma_pinned_covers(e, n + 1, id, g);
     assert(!e.content.dom().contains(slot));
     if committed(e, plan, slot) {
-        let (b, q) = choose|b: int, q: int| #[trigger] writes(e, plan, slot, b, q) && e.seqs[b].alive;
+        let (b, q) = choose|b: int, q: int| #[trigger] writes(e, plan, slot, b, q)
+            && e.seqs[b].alive;
         lemma_pinned_covers(e, 0, b, g);
         if (b, q) == (id, p) {
             let s = e.seqs[id];

@@ -1,11 +1,8 @@
-//! Steps that touch neither block tables nor content: Add, Fork, Abort, Cancel, Register, Evict, Reset,
-//! and those that give everything of a sequence up: Preempt, Finish, Load.
+//! Steps that touch neither block tables nor content: Add, Fork, Abort, Cancel, Register, Evict,
+//! Reset, and those that give everything of a sequence up: Preempt, Finish, Load.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::blocks::*;
 
 verus! {

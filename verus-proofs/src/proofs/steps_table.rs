@@ -1,10 +1,7 @@
 //! Steps that change a block table: Admit (prefix hit), Share (fork), Grow.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::steps_simple::*;
 
@@ -144,7 +141,8 @@ pub proof fn lemma_share(e: Engine, id: int, seat: int, from: int, count: nat)
                     size > 0,
             ;
         }
-        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 <= i < count implies #[trigger] tables[g][i]
+        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 <= i < count
+            implies #[trigger] tables[g][i]
             == e.block(from, g, i) by {}
         assert forall|g: int, i: int, b: int, j: int|
             #![trigger tables[g][i], e.block(b, g, j)]
@@ -194,13 +192,15 @@ pub proof fn lemma_grow(e: Engine, id: int, group: int, block: int)
     }
     // positions that the table covered before keep their slots
     assert forall|g: int, p: int|
-        0 <= g < e.groups() && 0 <= p < s.tables[g].len() * size implies #[trigger] e2.slot(id, g, p)
+        0 <= g < e.groups() && 0 <= p < s.tables[g].len() * size
+            implies #[trigger] e2.slot(id, g, p)
         == e.slot(id, g, p) by {
         lemma_block_index(size, p, s.tables[g].len());
     }
     assert(inv_sequence(e2, s2));
     assert(inv_blocks_in_range(e2));
-    assert forall|a: int, g: int, i: int| #[trigger] e.block(a, g, i) == block && e.has_block(a, g, i)
+    assert forall|a: int, g: int, i: int| #[trigger] e.block(a, g, i) == block
+        && e.has_block(a, g, i)
         implies g != group by {
         assert(!e.held(group, block));
     }
@@ -230,7 +230,8 @@ pub proof fn lemma_grow(e: Engine, id: int, group: int, block: int)
     }
     assert(inv_computed_content(e2));
     assert(inv_chunks(e2)) by {
-        assert forall|n: int| 0 <= n < e.plans.len() && #[trigger] e.plans[n].chunks.dom().contains(id)
+        assert forall|n: int| 0 <= n < e.plans.len()
+            && #[trigger] e.plans[n].chunks.dom().contains(id)
             implies inv_chunk(e2, s2, e.plans[n].chunks[id]) by {
             let c = e.plans[n].chunks[id];
             assert(inv_chunk(e, s, c));

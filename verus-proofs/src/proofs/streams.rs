@@ -1,12 +1,7 @@
 //! Streams: a sequence with the tokens drawn for it by executed plans that are still in flight.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::system_inv::*;
 
 verus! {
@@ -38,12 +33,13 @@ pub proof fn lemma_stream<D: Kernels + Sampler>(s: System<D>, id: int, n: nat)
         lemma_stream(s, id, m);
         assert(plans.take(n as int).drop_last() =~= plans.take(m as int));
         assert(plans.take(n as int).last() == plans[m as int]);
-        if draws_for(plans[m as int], id) {
+        if plans[m as int].samples(id) {
             assert(inv_outcome(s, m as int, id));
             let old = stream(s, id, m).tokens;
             let new = stream(s, id, n).tokens;
             assert(new.drop_last() =~= old);
-            assert forall|k: int| 0 <= k <= known.len() implies #[trigger] new.take(k) == known.take(
+            assert forall|k: int| 0 <= k <= known.len()
+                implies #[trigger] new.take(k) == known.take(
                 k,
             ) by {
                 assert(new.take(k) =~= old.take(k));
@@ -63,7 +59,7 @@ pub proof fn lemma_stream_extends<D: Kernels + Sampler>(s: System<D>, id: int, n
     ensures
         stream(s, id, n + 1).tokens.take(k) == stream(s, id, n).tokens.take(k),
 {
-    if draws_for(s.engine.plans[n as int], id) {
+    if s.engine.plans[n as int].samples(id) {
         assert(inv_outcome(s, n as int, id));
         assert(stream(s, id, n + 1).tokens.take(k) =~= stream(s, id, n).tokens.take(k));
     }

@@ -1,14 +1,7 @@
 //! Commit keeps the system's invariant: what was executed becomes what is known, and is given out.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::chains::*;
 use crate::proofs::engine::*;
 use crate::proofs::execute::*;
@@ -28,7 +21,7 @@ pub open spec fn commits<D: Kernels + Sampler>(
     &&& system_inv(s)
     &&& can_commit(s.engine, tokens)
     &&& s.ran.len() > 0
-    &&& faithful_tokens(s, tokens)
+    &&& drew(s, tokens)
     &&& s2 == (System {
         engine: commit(s.engine, tokens),
         ran: s.ran.drop_first(),
@@ -112,12 +105,14 @@ proof fn lemma_given_record<D: Kernels + Sampler>(
     assert(!r.request.ends(old));
     assert(old.take(old.len() as int) =~= old);
     assert(inv_stream(r2)) by {
-        assert forall|m: int| 0 <= m < new.len() implies !r2.request.ends(#[trigger] new.take(m)) by {
+        assert forall|m: int| 0 <= m < new.len()
+            implies !r2.request.ends(#[trigger] new.take(m)) by {
             assert(new.take(m) =~= old.take(m));
         }
         if c.sample {
             assert(outputs(r2) == outputs(r) + 1);
-            assert(r2.stream == reference::<D>(r.weights, r.request.prompt, r.initial, outputs(r2)));
+            assert(r2.stream
+                == reference::<D>(r.weights, r.request.prompt, r.initial, outputs(r2)));
         }
     }
     assert(inv_logits(r2)) by {

@@ -1,14 +1,7 @@
 //! The engine's moves keep the system's invariant, all but Commit.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::engine::*;
 use crate::proofs::execute::*;
@@ -124,7 +117,8 @@ pub proof fn lemma_waiting_idle(e: Engine, id: int)
 }
 
 /// Admit, Share, Preempt: the sequence has nothing in flight before and after.
-pub proof fn lemma_put_idle<D: Kernels + Sampler>(s: System<D>, s2: System<D>, id: int, q2: Sequence)
+pub proof fn lemma_put_idle<D: Kernels + Sampler>(
+    s: System<D>, s2: System<D>, id: int, q2: Sequence)
     requires
         system_inv(s),
         inv(s2.engine),
@@ -225,7 +219,8 @@ pub proof fn lemma_system_add<D: Kernels + Sampler>(
     assert(!s2.engine.in_flight(id)) by {
         if s2.engine.in_flight(id) {
             let m = choose|m: int|
-                0 <= m < s.engine.plans.len() && #[trigger] s.engine.plans[m].chunks.dom().contains(id);
+                0 <= m < s.engine.plans.len()
+                    && #[trigger] s.engine.plans[m].chunks.dom().contains(id);
             assert(s.engine.has(id));
         }
     }
@@ -280,13 +275,11 @@ pub proof fn lemma_system_cancel<D: Kernels + Sampler>(s: System<D>, s2: System<
         s2.engine.plans == s.engine.plans.drop_last(),
         s2 == (System {
             engine: s2.engine,
-            ran: s.ran.take(
-                if s.ran.len() < s.engine.plans.len() {
-                    s.ran.len() as int
-                } else {
-                    s.ran.len() - 1
-                },
-            ),
+            ran: if s.ran.len() < s.engine.plans.len() {
+                s.ran
+            } else {
+                s.ran.drop_last()
+            },
             ..s
         }),
     ensures

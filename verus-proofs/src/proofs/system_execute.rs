@@ -1,13 +1,7 @@
 //! Execute keeps the system's invariant.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::engine::*;
 use crate::proofs::execute::*;
 use crate::proofs::steps_table::*;
@@ -39,22 +33,19 @@ pub proof fn lemma_index<D: Kernels + Sampler>(s: System<D>, id: int) -> (c: int
 
 pub proof fn lemma_execute<D: Kernels + Sampler>(
     s: System<D>,
-    padding: nat,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     s2: System<D>,
 )
     requires
         system_inv(s),
-        executes(s, padding, memory, logits, s2),
-        D::executes(s.weights, s.engine.shape, s.memory, device_plan(s), padding, memory, logits),
+        executes(s, x, s2),
     ensures
         system_inv(s2),
 {
     let e = s.engine;
     let n = s.ran.len();
     lemma_device_plan(s);
-    D::contract(s.weights, e.shape, s.memory, device_plan(s), padding, memory, logits);
+    D::contract(x);
     assert(inv_log(s2));
     assert forall|id: int| #[trigger] s2.engine.has(id) implies inv_open_record(s2, id) by {
         assert(inv_open_record(s, id));
@@ -66,7 +57,7 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(
             s2.engine.content[slot].tokens,
             slot.group,
         ) by {
-            lemma_content_kept(s, memory, logits, slot);
+            lemma_content_kept(s, x, slot);
         }
     }
     assert(inv_executed(s2)) by {
@@ -76,7 +67,7 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(
                 && s2.engine.seqs[id].computed <= p < executed(s2, id) implies (s2.memory)(
             s2.engine.slot(id, g, p),
         ) == kv_value::<D>(s2.weights, stream(s2, id, s2.ran.len()).tokens.take(p + 1), g) by {
-            lemma_executed_row(s, memory, logits, s2, id, g, p);
+            lemma_executed_row(s, x, s2, id, g, p);
         }
     }
     assert(inv_outcomes(s2)) by {
@@ -87,7 +78,7 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(
             if m < n {
                 assert(inv_outcome(s, m, id));
             } else {
-                lemma_new_outcome(s, memory, logits, id);
+                lemma_new_outcome(s, x, id);
             }
         }
     }
@@ -96,15 +87,14 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(
 /// Slots with content keep it.
 proof fn lemma_content_kept<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     slot: Slot,
 )
     requires
-        ran_ok(s, memory, logits),
+        ran_ok(s, x),
         s.engine.content.dom().contains(slot),
     ensures
-        memory(slot) == (s.memory)(slot),
+        (x.after)(slot) == (s.memory)(slot),
 {
     let e = s.engine;
     let n = s.ran.len() as int;
@@ -138,22 +128,21 @@ proof fn lemma_group_in_range<D: Kernels + Sampler>(s: System<D>, slot: Slot)
 
 proof fn lemma_executed_row<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     s2: System<D>,
     id: int,
     g: int,
     p: int,
 )
     requires
-        ran_ok(s, memory, logits),
-        s2 == (System { memory, ran: s.ran.push(outcome(s, logits)), ..s }),
+        ran_ok(s, x),
+        s2 == (System { memory: x.after, ran: s.ran.push(outcome(s, x.logits)), ..s }),
         s.engine.has(id),
         s.engine.seqs[id].alive,
         0 <= g < s.engine.groups(),
         s.engine.seqs[id].computed <= p < executed(s2, id),
     ensures
-        memory(s.engine.slot(id, g, p)) == kv_value::<D>(
+        (x.after)(s.engine.slot(id, g, p)) == kv_value::<D>(
             s.weights,
             stream(s2, id, s2.ran.len()).tokens.take(p + 1),
             g,
@@ -169,15 +158,15 @@ proof fn lemma_executed_row<D: Kernels + Sampler>(
     let tokens = stream(s, id, n).tokens;
     if plans[n as int].chunks.dom().contains(id) {
         let c = lemma_index(s, id);
-        lemma_rows_kv(s, memory, logits, c, g, p);
+        lemma_rows_kv(s, x, c, g, p);
         let last = device_plan(s)[c].end() - 1;
         assert(inv_chunk(s.engine, s.engine.seqs[id], plans[n as int].chunks[id]));
         assert(is_row(device_plan(s), c, last));
         lemma_row_token(s, c, last);
-        lemma_new_outcome(s, memory, logits, id);
+        lemma_new_outcome(s, x, id);
         assert(stream(s2, id, n + 1).tokens.take(p + 1) =~= tokens.take(p + 1));
     } else {
-        lemma_past_kept(s, memory, logits, id, g, p);
+        lemma_past_kept(s, x, id, g, p);
         assert(stream(s2, id, n + 1) == stream(s2, id, n));
     }
 }
@@ -185,12 +174,11 @@ proof fn lemma_executed_row<D: Kernels + Sampler>(
 /// The new outcome is the reference's.
 proof fn lemma_new_outcome<D: Kernels + Sampler>(
     s: System<D>,
-    memory: spec_fn(Slot) -> D::Kv,
-    logits: Seq<Seq<D::Logits>>,
+    x: Execution<D>,
     id: int,
 )
     requires
-        ran_ok(s, memory, logits),
+        ran_ok(s, x),
         s.engine.plans[s.ran.len() as int].chunks.dom().contains(id),
         s.engine.seqs[id].alive,
     ensures
@@ -198,9 +186,10 @@ proof fn lemma_new_outcome<D: Kernels + Sampler>(
             let n = s.ran.len() as int;
             let c = s.engine.plans[n].chunks[id];
             let before = stream(s, id, s.ran.len());
-            let new = outcome(s, logits);
+            let new = outcome(s, x.logits);
             &&& forall|p: int|
-                c.first <= p < c.end() && c.logits_from <= p ==> #[trigger] new.logits[id][p - c.first]
+                c.first <= p < c.end() && c.logits_from <= p
+                    ==> #[trigger] new.logits[id][p - c.first]
                     == logits_of::<D>(s.weights, before.tokens.take(p + 1))
             &&& c.sample ==> new.draws[id] == extend::<D>(
                 before,
@@ -211,7 +200,7 @@ proof fn lemma_new_outcome<D: Kernels + Sampler>(
     let n = s.ran.len() as int;
     let chunk = s.engine.plans[n].chunks[id];
     let tokens = stream(s, id, s.ran.len()).tokens;
-    let new = outcome(s, logits);
+    let new = outcome(s, x.logits);
     let c = lemma_index(s, id);
     let plan = device_plan(s);
     assert(inv_chunk(s.engine, s.engine.seqs[id], chunk));
@@ -219,8 +208,8 @@ proof fn lemma_new_outcome<D: Kernels + Sampler>(
         chunk.first <= p < chunk.end() && chunk.logits_from <= p implies #[trigger] new.logits[id][p
         - chunk.first] == logits_of::<D>(s.weights, tokens.take(p + 1)) by {
         assert(is_row(plan, c, p));
-        lemma_row_past(s, memory, logits, c, p);
-        lemma_row_is_reference(s, memory, c, p);
+        lemma_row_past(s, x, c, p);
+        lemma_row_is_reference(s, x, c, p);
     }
     if chunk.sample {
         let last = chunk.end() - 1;

@@ -1,15 +1,20 @@
 //! The invariant of engine, device and log together.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::trusted::sampler::*;
-use crate::model::inv::*;
-use crate::model::plans::*;
-use crate::model::state::*;
+use crate::trusted::*;
+use crate::model::*;
 
 verus! {
+
+/// One move of the engine, and of the runner with it.
+pub open spec fn engine_moves<D: Sampler>(
+    s: System<D>,
+    step: Step,
+    initial: D::State,
+    weights: D::Weights,
+    s2: System<D>,
+) -> bool {
+    can_move(s, step) && s2 == moved(s, step, initial, weights)
+}
 
 /// How many outputs a request has been given.
 pub open spec fn outputs<D: Kernels + Sampler>(r: Record<D>) -> nat {

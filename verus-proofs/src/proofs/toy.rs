@@ -1,10 +1,7 @@
-//! A toy deployment: the KV of a position is its token prefix itself, read from all earlier positions;
-//! so are the logits; the sampler counts. It keeps every obligation of the traits.
+//! A toy deployment: the KV of a position is its token prefix itself, read from all earlier
+//! positions; so are the logits; the sampler counts. It keeps every obligation of the traits.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::kernel_contract::*;
-use crate::trusted::reference::*;
-use crate::trusted::sampler::*;
+use crate::trusted::*;
 use crate::proofs::ideal::*;
 
 verus! {
@@ -41,35 +38,19 @@ impl Model for Toy {
 impl Sampler for Toy {
     type State = int;
 
-    open spec fn sample(logits: (int, Seq<Token>), state: int, history: Seq<Token>) -> (Token, int) {
+    open spec fn sample(logits: (int, Seq<Token>), state: int, history: Seq<Token>) -> (
+        Token, int) {
         (logits.0 + logits.1.len() + state, state + 1)
     }
 }
 
 impl Kernels for Toy {
-    open spec fn executes(
-        weights: int,
-        shape: Shape,
-        before: spec_fn(Slot) -> Seq<Token>,
-        plan: Seq<Chunk>,
-        padding: nat,
-        after: spec_fn(Slot) -> Seq<Token>,
-        logits: Seq<Seq<(int, Seq<Token>)>>,
-    ) -> bool {
-        &&& after == ideal_memory::<Toy>(weights, shape, before, plan)
-        &&& logits == ideal_logits::<Toy>(weights, shape, before, plan)
+    open spec fn executes(x: Execution<Toy>) -> bool {
+        x == ideal::<Toy>(x.weights, x.shape, x.plan, x.padding, x.before)
     }
 
-    proof fn contract(
-        weights: int,
-        shape: Shape,
-        before: spec_fn(Slot) -> Seq<Token>,
-        plan: Seq<Chunk>,
-        padding: nat,
-        after: spec_fn(Slot) -> Seq<Token>,
-        logits: Seq<Seq<(int, Seq<Token>)>>,
-    ) {
-        lemma_ideal::<Toy>(weights, shape, before, plan);
+    proof fn contract(x: Execution<Toy>) {
+        lemma_ideal::<Toy>(x.weights, x.shape, x.plan, x.padding, x.before);
     }
 }
 
@@ -84,7 +65,8 @@ pub proof fn lemma_toy_kv(weights: int, tokens: Seq<Token>)
     let before = tokens.drop_last();
     let past = kv_of::<Toy>(weights, before);
     crate::proofs::kv::lemma_kv_len::<Toy>(weights, before);
-    assert forall|p: int| 0 <= p < before.len() implies #[trigger] past[p][0].last() == tokens[p] by {
+    assert forall|p: int| 0 <= p < before.len()
+        implies #[trigger] past[p][0].last() == tokens[p] by {
         crate::proofs::kv::lemma_kv_at::<Toy>(weights, before, p);
         lemma_toy_kv(weights, before.take(p + 1));
     }

@@ -1,12 +1,9 @@
 //! Executions of the toy system, built move by move.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::ideal::*;
+use crate::proofs::system_inv::*;
 use crate::proofs::toy::*;
 
 verus! {
@@ -40,12 +37,7 @@ pub open spec fn moves(x: Run, i: int, k: int) -> bool {
 }
 
 pub open spec fn device_step(s: System<Toy>, s2: System<Toy>) -> bool {
-    exists|
-        padding: nat,
-        memory: spec_fn(Slot) -> Seq<Token>,
-        logits: Seq<Seq<(int, Seq<Token>)>>,
-    |
-        executes(s, padding, memory, logits, s2)
+    exists|x: Execution<Toy>| executes(s, x, s2)
 }
 
 pub open spec fn engine_step(s: System<Toy>, s2: System<Toy>, k: int) -> bool {
@@ -58,51 +50,6 @@ pub open spec fn engine_step(s: System<Toy>, s2: System<Toy>, k: int) -> bool {
 pub open spec fn witnessed(x: Run, kinds: Set<int>) -> bool {
     &&& runner_faithful(x)
     &&& forall|k: int| #[trigger] kinds.contains(k) ==> exists|i: int| #[trigger] moves(x, i, k)
-}
-
-/// The system after one engine step (Add, Fork and Load with state and weights 0).
-pub open spec fn moved(s: System<Toy>, step: Step) -> System<Toy> {
-    let engine = after(s.engine, step);
-    let id = s.engine.next_id;
-    match step {
-        Step::Add { .. } | Step::Fork { .. } => System {
-            engine,
-            log: s.log.insert(id, new_record::<Toy>(s.weights, engine.seqs[id].request, 0)),
-            ..s
-        },
-        Step::Commit { .. } => System {
-            engine,
-            ran: s.ran.drop_first(),
-            log: Map::new(s.log.dom(), |id: int| given(s, id)),
-            ..s
-        },
-        Step::Cancel => System {
-            engine,
-            ran: s.ran.take(
-                if s.ran.len() < s.engine.plans.len() {
-                    s.ran.len() as int
-                } else {
-                    s.ran.len() - 1
-                },
-            ),
-            ..s
-        },
-        Step::Load { .. } => System {
-            engine,
-            weights: 0,
-            log: Map::new(
-                s.log.dom(),
-                |id: int|
-                    if s.engine.has(id) {
-                        new_record::<Toy>(0, s.log[id].request, s.log[id].initial)
-                    } else {
-                        s.log[id]
-                    },
-            ),
-            ..s
-        },
-        _ => System { engine, ..s },
-    }
 }
 
 pub proof fn lemma_push(x: Run, s2: System<Toy>, kinds: Set<int>)
@@ -127,25 +74,39 @@ pub proof fn lemma_push(x: Run, s2: System<Toy>, kinds: Set<int>)
     }
 }
 
+/// How many plans in flight are executed after a step.
+pub open spec fn ran_after(s: System<Toy>, step: Step) -> int {
+    match step {
+        Step::Commit { .. } => s.ran.len() - 1,
+        Step::Cancel => if s.ran.len() < s.engine.plans.len() {
+            s.ran.len() as int
+        } else {
+            s.ran.len() - 1
+        },
+        _ => s.ran.len() as int,
+    }
+}
+
 /// One more engine step.
 pub proof fn lemma_move(x: Run, step: Step, kinds: Set<int>) -> (y: Run)
     requires
         witnessed(x, kinds),
         x.len() > 0,
         enabled(x.last().engine, step),
-        step matches Step::Commit { tokens } ==> x.last().ran.len() > 0 && faithful_tokens(
+        step matches Step::Commit { tokens } ==> x.last().ran.len() > 0 && drew(
             x.last(),
             tokens,
         ),
     ensures
         y.len() > 0,
         y.last().engine == after(x.last().engine, step),
-        y.last().ran == moved(x.last(), step).ran,
+        y.last().ran.len() == ran_after(x.last(), step),
         witnessed(y, kinds.insert(kind(step))),
 {
-    let s2 = moved(x.last(), step);
+    let s2 = moved::<Toy>(x.last(), step, 0, 0);
     let y = x.push(s2);
     assert(engine_moves(x.last(), step, 0, 0, s2));
+    assert(can_move(x.last(), step));
     lemma_push(x, s2, kinds);
     let i = x.len() - 1;
     assert(engine_step(x.last(), s2, kind(step)));
@@ -168,11 +129,9 @@ pub proof fn lemma_device(x: Run, kinds: Set<int>) -> (y: Run)
         device_step(x.last(), y.last()),
 {
     let s = x.last();
-    let plan = device_plan(s);
-    let memory = ideal_memory::<Toy>(s.weights, s.engine.shape, s.memory, plan);
-    let logits = ideal_logits::<Toy>(s.weights, s.engine.shape, s.memory, plan);
-    let s2 = System { memory, ran: s.ran.push(outcome(s, logits)), ..s };
-    assert(executes(s, 3, memory, logits, s2));
+    let run = ideal::<Toy>(s.weights, s.engine.shape, device_plan(s), 3, s.memory);
+    let s2 = System { memory: run.after, ran: s.ran.push(outcome(s, run.logits)), ..s };
+    assert(executes(s, run, s2));
     lemma_push(x, s2, kinds);
     x.push(s2)
 }

@@ -1,17 +1,14 @@
-//! A witness: one faithful execution of the toy system that takes every kind of step. So the theorems'
-//! hypotheses can be met, and none of the machine's steps is empty.
+//! A witness: one faithful execution of the toy system that takes every kind of step. So the
+//! theorems' hypotheses can be met, and none of the machine's steps is empty.
 //!
-//! Block size 2, four blocks, two seats. Request 0 (prompt 7 8 9, two outputs) is run with two plans in
-//! flight, the second with a placeholder and cancelled after it was executed; it is preempted with one
-//! output, resumes with a prefix hit, is forked, finishes in a mixed plan with its fork; the fork is
-//! aborted with rows in flight; then the cache is evicted, reset, and other weights are loaded.
+//! Block size 2, four blocks, two seats. Request 0 (prompt 7 8 9, two outputs) is run with two
+//! plans in flight, the second with a placeholder and cancelled after it was executed; it is
+//! preempted with one output, resumes with a prefix hit, is forked, finishes in a mixed plan with
+//! its fork; the fork is aborted with rows in flight; then the cache is evicted, reset, and other
+//! weights are loaded.
 use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::trusted::reference::*;
-use crate::trusted::runner::*;
-use crate::model::plans::*;
-use crate::model::state::*;
-use crate::model::steps::*;
+use crate::trusted::*;
+use crate::model::*;
 use crate::proofs::toy::*;
 use crate::proofs::toy_runs::*;
 
@@ -97,7 +94,8 @@ pub open spec fn cached_block() -> Map<(int, int), Prefix> {
 pub open spec fn prompt_plan() -> Plan {
     Plan {
         order: seq![0int],
-        chunks: map![0int => chunk(0, seq![Some(7int), Some(8int), Some(9int)], 0, 0, seq![0int, 1])],
+        chunks: map![0int => chunk(0, seq![Some(7int), Some(8int), Some(
+            9int)], 0, 0, seq![0int, 1])],
     }
 }
 
@@ -605,6 +603,21 @@ proof fn step_evict(e: Engine)
     assert(e2.registered =~= none());
 }
 
+proof fn step_reset(e: Engine)
+    requires
+        shows(e, 3, map![2int => unseated(seq![7, 8, 9], 0, 0)], Seq::empty(), none()),
+    ensures
+        enabled(e, Step::Reset),
+        shows(
+            after(e, Step::Reset),
+            3,
+            map![2int => unseated(seq![7, 8, 9], 0, 0)],
+            Seq::empty(),
+            none(),
+        ),
+{
+}
+
 proof fn step_load(e: Engine)
     requires
         shows(e, 3, map![2int => unseated(seq![7, 8, 9], 0, 0)], Seq::empty(), none()),
@@ -620,23 +633,60 @@ proof fn lemma_drawn(x: Run)
         x.last().ran.len() > 0,
         x.last().engine.plans.len() > 0,
     ensures
-        faithful_tokens(x.last(), drawn_tokens(x.last())),
+        drew(x.last(), drawn_tokens(x.last())),
         drawn_tokens(x.last()).dom() == x.last().engine.plans[0].chunks.dom(),
 {
 }
 
-proof fn first_half() -> (out: (Run, Token))
+/// Prompt and placeholder in flight, both executed.
+proof fn part_in_flight() -> (out: (Run, Set<int>))
     ensures
-        witnessed(out.0, set![0int, 2, 4, 5, 6, 7, 8, 10]),
+        witnessed(out.0, out.1),
+        out.1 =~= set![0int, 2, 4, 5],
         out.0.len() > 0,
-        out.0.last().ran.len() == 0,
+        out.0.last().ran.len() == 2,
         shows(
             out.0.last().engine,
             1,
-            map![0int => resumed(out.1, seq![0])],
-            Seq::empty(),
-            cached_block(),
+            map![0int => first_table(seq![0int, 1])],
+            seq![prompt_plan(), placeholder_plan()],
+            none(),
         ),
+{
+    hide(after);
+    hide(enabled);
+    let x = start();
+    let k = Set::empty();
+    step_add(x.last().engine, 0);
+    let x = lemma_move(x, Step::Add { request: toy_request(0) }, k);
+    let k = k.insert(0);
+    step_admit(x.last().engine);
+    let x = lemma_move(x, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] }, k);
+    let k = k.insert(2);
+    step_grow(x.last().engine, 0);
+    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 0 }, k);
+    let k = k.insert(4);
+    step_grow(x.last().engine, 1);
+    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 1 }, k);
+    let k = k.insert(4);
+    step_schedule(x.last().engine);
+    let x = lemma_move(x, Step::Schedule { plan: prompt_plan() }, k);
+    let k = k.insert(5);
+    step_schedule_ahead(x.last().engine);
+    let x = lemma_move(x, Step::Schedule { plan: placeholder_plan() }, k);
+    let k = k.insert(5);
+    let x = lemma_device(x, k);
+    let x = lemma_device(x, k);
+    (x, k)
+}
+
+/// A toy system at rest.
+proof fn start() -> (x: Run)
+    ensures
+        witnessed(x, Set::empty()),
+        x.len() == 1,
+        x.last().ran.len() == 0,
+        shows(x.last().engine, 0, Map::empty(), Seq::empty(), none()),
 {
     let e = Engine {
         shape: toy_shape(),
@@ -659,26 +709,27 @@ proof fn first_half() -> (out: (Run, Token))
     assert(witnessed(x, Set::empty())) by {
         reveal(witnessed);
     }
-    step_add(e, 0);
-    let x = lemma_move(x, Step::Add { request: toy_request(0) }, Set::empty());
-    step_admit(x.last().engine);
-    let k = Set::empty().insert(0);
-    let x = lemma_move(x, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] }, k);
-    step_grow(x.last().engine, 0);
-    let k = k.insert(2);
-    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 0 }, k);
-    step_grow(x.last().engine, 1);
-    let k = k.insert(4);
-    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 1 }, k);
-    step_schedule(x.last().engine);
-    let k = k.insert(4);
-    let x = lemma_move(x, Step::Schedule { plan: prompt_plan() }, k);
-    step_schedule_ahead(x.last().engine);
-    let k = k.insert(5);
-    let x = lemma_move(x, Step::Schedule { plan: placeholder_plan() }, k);
-    let k = k.insert(5);
-    let x = lemma_device(x, k);
-    let x = lemma_device(x, k);
+    x
+}
+
+/// The second plan is cancelled; one output; preempted, and resumed with a prefix hit.
+proof fn part_resume() -> (out: (Run, Set<int>, Token))
+    ensures
+        witnessed(out.0, out.1),
+        out.1 =~= set![0int, 2, 4, 5, 6, 7, 8, 10],
+        out.0.len() > 0,
+        out.0.last().ran.len() == 0,
+        shows(
+            out.0.last().engine,
+            1,
+            map![0int => resumed(out.2, seq![0])],
+            Seq::empty(),
+            cached_block(),
+        ),
+{
+    hide(after);
+    hide(enabled);
+    let (x, k) = part_in_flight();
     step_cancel(x.last().engine);
     let x = lemma_move(x, Step::Cancel, k);
     let k = k.insert(7);
@@ -697,17 +748,27 @@ proof fn first_half() -> (out: (Run, Token))
     step_resume(x.last().engine, t);
     let x = lemma_move(x, Step::Admit { id: 0, seat: 1, blocks: seq![seq![0int]] }, k);
     let k = k.insert(2);
-    assert(k =~= set![0int, 2, 4, 5, 6, 7, 8, 10]);
-    (x, t)
+    (x, k, t)
 }
 
-/// All kinds of steps, by one faithful execution.
-pub proof fn theorem_witness() -> (x: Run)
+/// Forked, and both in a mixed plan.
+proof fn part_mixed() -> (out: (Run, Set<int>, Token))
     ensures
-        witnessed(x, Set::range(0, 15)),
+        witnessed(out.0, out.1),
+        out.1 =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10],
+        out.0.len() > 0,
+        out.0.last().ran.len() == 1,
+        shows(
+            out.0.last().engine,
+            2,
+            map![0int => resumed(out.2, seq![0, 1]), 1int => forked(seq![0, 2])],
+            seq![mixed_plan(out.2)],
+            cached_block(),
+        ),
 {
-    let (x, t) = first_half();
-    let k = set![0int, 2, 4, 5, 6, 7, 8, 10];
+    hide(after);
+    hide(enabled);
+    let (x, k, t) = part_resume();
     step_fork(x.last().engine, t);
     let x = lemma_move(x, Step::Fork { parent: 0, logits_from: 2 }, k);
     let k = k.insert(1);
@@ -724,6 +785,21 @@ pub proof fn theorem_witness() -> (x: Run)
     let x = lemma_move(x, Step::Schedule { plan: mixed_plan(t) }, k);
     let k = k.insert(5);
     let x = lemma_device(x, k);
+    (x, k, t)
+}
+
+/// The fork aborted in flight, the first finished; nothing is left but a cached block.
+proof fn part_finished() -> (out: (Run, Set<int>))
+    ensures
+        witnessed(out.0, out.1),
+        out.1 =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12],
+        out.0.len() > 0,
+        out.0.last().ran.len() == 0,
+        shows(out.0.last().engine, 2, Map::empty(), Seq::empty(), cached_block()),
+{
+    hide(after);
+    hide(enabled);
+    let (x, k, t) = part_mixed();
     step_abort(x.last().engine, t);
     let x = lemma_move(x, Step::Abort { id: 1 }, k);
     let k = k.insert(11);
@@ -738,15 +814,26 @@ pub proof fn theorem_witness() -> (x: Run)
     step_finish_child(x.last().engine);
     let x = lemma_move(x, Step::Finish { id: 1 }, k);
     let k = k.insert(12);
+    (x, k)
+}
+
+/// All kinds of steps, by one faithful execution.
+pub proof fn theorem_witness() -> (x: Run)
+    ensures
+        witnessed(x, Set::range(0, 15)),
+{
+    hide(after);
+    hide(enabled);
+    let (x, k) = part_finished();
     step_evict(x.last().engine);
     let x = lemma_move(x, Step::Evict { group: 0, block: 0 }, k);
     let k = k.insert(9);
     step_add(x.last().engine, 2);
     let x = lemma_move(x, Step::Add { request: toy_request(0) }, k);
     let k = k.insert(0);
+    step_reset(x.last().engine);
     let x = lemma_move(x, Step::Reset, k);
     let k = k.insert(13);
-    assert(x.last().engine.registered =~= none());
     step_load(x.last().engine);
     let x = lemma_move(x, Step::Load { restart: true }, k);
     let k = k.insert(14);

@@ -5,5 +5,5 @@ pub mod sampler;
 pub mod kernel_contract;
 pub mod row_functions;
 pub mod runner;
-pub mod blocks;
 pub mod theorem;
+pub use self::{deployment::*, kernel_contract::*, reference::*, row_functions::*, runner::*, sampler::*};
