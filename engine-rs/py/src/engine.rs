@@ -155,6 +155,10 @@ impl Engine {
         self.with(|e| (e.reset_cache(), ()))
     }
 
+    fn plans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        Ok(self.get()?.plan_ids().into_pyarray(py))
+    }
+
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let engine = self.get()?;
         let counts = engine.counts();

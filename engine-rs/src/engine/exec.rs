@@ -220,6 +220,14 @@ impl Engine {
         }
     }
 
+    /// Ids of the plans in flight, oldest first.
+    pub fn plan_ids(&self) -> (ids: Vec<u64>)
+        ensures
+            ids@ == self.state().plans@.map_values(|p: PlanRecord| p.id),
+    {
+        self.s.plan_ids()
+    }
+
     /// Groups of layers.
     pub fn groups(&self) -> (n: usize)
         ensures

@@ -350,6 +350,18 @@ fn a_fork_shares_the_parents_full_blocks_without_a_cache() {
 }
 
 #[test]
+fn a_cancelled_plans_table_updates_come_again() {
+    let mut run = Run::new(&[20, 20], 4, 4, 64, 32, true);
+    run.add((0..13).collect(), 6);
+    let lost = run.with(|e| e.schedule()).expect("a plan");
+    let ids = run.engine.as_ref().unwrap().plan_ids();
+    assert_eq!(ids, [lost.id]);
+    assert!(run.with(|e| e.cancel(lost.id)).is_ok());
+    run.drain();
+    assert_eq!(run.finished, 1);
+}
+
+#[test]
 fn refused_calls_say_why_and_change_nothing() {
     let mut run = Run::new(&[4], 4, 2, 16, 64, true);
     let refused = |run: &mut Run, prompt: Vec<u32>, max: u32, from: u32| {

@@ -250,6 +250,65 @@ impl LayerGroup {
         self.pool.total()
     }
 
+    /// Logs the whole table of `seat` once more, for a caller that may have lost updates.
+    pub fn relog(&mut self, seat: usize)
+        requires
+            old(self).inv(),
+            seat < old(self).seats(),
+        ensures
+            final(self).same_but(old(self), -1),
+            final(self).same_cached(old(self)),
+            final(self).num_free() == old(self).num_free(),
+            final(self).num_cached() == old(self).num_cached(),
+            final(self).updates() == old(self).updates() + appended(
+                seat as int,
+                old(self).seat(seat as int).table,
+                0,
+                old(self).seat(seat as int).table.len() as int,
+            ),
+    {
+        let ghost was = *self;
+        let len = self.tables.len(seat);
+        let mut i: usize = 0;
+        while i < len
+            invariant
+                was.inv(),
+                seat < was.tables.rows().len(),
+                i <= len == was.tables.rows()[seat as int].len(),
+                self.tables.inv(),
+                self.tables.rows() == was.tables.rows(),
+                self.tables.row_len() == was.tables.row_len(),
+                *self == (LayerGroup { tables: self.tables, ..was }),
+                self.updates() == was.updates() + appended(
+                    seat as int,
+                    was.tables.rows()[seat as int],
+                    0,
+                    i as int,
+                ),
+            decreases len - i,
+        {
+            self.tables.relog(seat, i);
+            i += 1;
+            proof {
+                assert(self.updates() =~= was.updates() + appended(
+                    seat as int,
+                    was.tables.rows()[seat as int],
+                    0,
+                    i as int,
+                ));
+            }
+        }
+        proof {
+            assert(self.state() == was.state());
+            assert(self.updates() =~= was.updates() + appended(
+                seat as int,
+                was.tables.rows()[seat as int],
+                0,
+                len as int,
+            ));
+        }
+    }
+
     /// Table entries appended since the last call, in order: `(seats, indices, blocks)`.
     pub fn take_updates(&mut self) -> (u: (Vec<u32>, Vec<u32>, Vec<u32>))
         requires

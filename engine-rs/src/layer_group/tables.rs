@@ -225,6 +225,39 @@ impl BlockTables {
         self.cells[s * self.row_len + i as usize]
     }
 
+    /// Logs entry `i` of the table of seat `s` once more.
+    pub fn relog(&mut self, s: usize, i: usize)
+        requires
+            old(self).inv(),
+            s < old(self).rows().len(),
+            i < old(self).rows()[s as int].len(),
+        ensures
+            final(self).inv(),
+            final(self).row_len() == old(self).row_len(),
+            final(self).rows() == old(self).rows(),
+            final(self).updates() == old(self).updates().push(
+                TableUpdate {
+                    seat: s as u32,
+                    index: i as u32,
+                    block: old(self).rows()[s as int][i as int],
+                },
+            ),
+    {
+        let ghost was = *self;
+        let b = self.get(s, i);
+        self.log.0.push(s as u32);
+        self.log.1.push(i as u32);
+        self.log.2.push(b);
+        proof {
+            assert forall|t: int| 0 <= t < self.rows@.len() implies #[trigger] self.row_ok(t) by {
+                assert(was.row_ok(t));
+            }
+            assert(self.updates() =~= was.updates().push(
+                TableUpdate { seat: s as u32, index: i as u32, block: b },
+            ));
+        }
+    }
+
     /// Takes the log: seats, indices and blocks of what was appended, in order.
     pub fn take_log(&mut self) -> (log: (Vec<u32>, Vec<u32>, Vec<u32>))
         requires

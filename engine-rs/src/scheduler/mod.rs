@@ -17,6 +17,7 @@ mod proof_emit;
 mod proof_plan;
 mod proof_requests;
 mod proof_seats;
+mod relog;
 mod requests;
 mod reserve;
 mod retire;

@@ -184,7 +184,7 @@ impl Scheduler {
         Ok(outcomes)
     }
 
-    /// The newest plan never was.
+    /// The newest plan never was. Block table updates that it carried go out again.
     pub fn cancel(&mut self, id: u64) -> (r: Result<(), EngineError>)
         requires
             old(self).inv(),
@@ -237,6 +237,7 @@ impl Scheduler {
                 assert(self.queue@ =~= before.queue@.take(before.queue@.len() - k));
             }
         }
+        self.relog();
         self.settle();
         Ok(())
     }
