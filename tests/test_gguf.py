@@ -92,9 +92,9 @@ def test_quantised_rows_move_whole() -> None:
 def test_reads_what_the_gguf_package_reads(smollm2_path: Path) -> None:
     from gguf import GGUFReader
 
-    start = time.perf_counter()
+    start = time.process_time()
     ours = read_gguf(smollm2_path)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     theirs = GGUFReader(smollm2_path)
     fields = {k: v for k, v in theirs.fields.items() if not k.startswith("GGUF.")}
     assert ours.metadata == {key: field.contents() for key, field in fields.items()}
