@@ -126,7 +126,9 @@ def attention_cells(cells: Any, schedule: Schedule, control: Any, few: bool = Fa
                     kept = [(i - start, n) for n, i in enumerate(picks) if i >= start]
                     if not kept:
                         continue
-                    index, number = (torch.tensor(list(x), device="cuda") for x in zip(*kept))
+                    index, number = (
+                        torch.tensor(list(x), device="cuda") for x in zip(*kept, strict=True)
+                    )
                     cells.check(
                         "attention",
                         f"{data}, context {context}, {length} rows through '{member}'",

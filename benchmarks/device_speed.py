@@ -98,7 +98,7 @@ def attention_lines(schedule: Schedule) -> list[dict]:
         heads = [torch.randn(batch, h, n, 128, device="cuda", dtype=torch.bfloat16)
                  for h, n in ((32, 1), (8, context), (8, context))]  # fmt: skip
         sdpa = torch.nn.functional.scaled_dot_product_attention
-        base = time_torch_us([lambda h=heads: sdpa(*h, enable_gqa=True)])
+        base = time_torch_us([lambda h=heads, f=sdpa: f(*h, enable_gqa=True)])
         lines.append({
             "kernel": "attention decode", "batch": batch, "context": context, "us": us,
             "torch_us": base, "tb_s": batch * context * 4096 / us / 1e6,
@@ -124,7 +124,7 @@ def prefill_lines(schedule: Schedule) -> list[dict]:
         heads = [torch.randn(1, h, context, 128, device="cuda", dtype=torch.bfloat16)
                  for h in (32, 8, 8)]  # fmt: skip
         sdpa = torch.nn.functional.scaled_dot_product_attention
-        base = time_torch_us([lambda h=heads: sdpa(*h, is_causal=True, enable_gqa=True)])
+        base = time_torch_us([lambda h=heads, f=sdpa: f(*h, is_causal=True, enable_gqa=True)])
         flops = 2 * context * context * 128 * 32
         lines.append({
             "kernel": "attention prefill", "context": context, "us": us, "torch_us": base,

@@ -191,16 +191,17 @@ def linear_members(
     if gated:
         rows16 = (16, 16, 32 if n >= 11264 else 16, 256, 4, 3)
         rows64 = (64, 64, 64 if n >= 11264 else 32, 64, 4, 3)
-        rows256 = (256, 128, 64, 64, 4, 3)
+        rows128 = rows256 = (256, 128, 64, 64, 4, 3)
         many = (ANY_ROWS, 128, 64, 64, 4, 3)
     else:
         rows16 = (16, 16, few, 128 if huge else 256, 4, 4)
         rows64 = (64, 64, 128 if huge else few, 128, 4, 4 if huge else 5)
+        rows128 = (128, 128, 128, 64, 8, 3) if huge else (128, 128 if wide else 64, 64, 128, 4, 4)
         rows256 = (256, 128, 128, 64, 8, 4) if wide else (256, 128, 64, 128, 4, 4)
         many = (ANY_ROWS, 128, 256, 64, 8, 4) if size == 2 else (ANY_ROWS, 64, 64, 64, 4, 3)
     return tuple(
         fitted_tile(tile, n, k // splits, 2 if gated else 1, arch, size)
-        for tile in (rows16, rows64, rows256, many)
+        for tile in dict.fromkeys((rows16, rows64, rows128, rows256, many))
     )
 
 
