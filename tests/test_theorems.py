@@ -1,4 +1,4 @@
-"""Theorems are found where they are proved, with the assumptions that their statements lead to."""
+"""What `just verify` reports: theorems with their assumptions, and certificates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from certificates import CERTIFICATES, ROW_FUNCTIONS, check_certificates  # noqa: E402
 from theorems import find_theorems  # noqa: E402
 
 
@@ -38,3 +39,19 @@ pub proof fn theorem_one(x: int) requires recorded(x), ensures x > 0 { assert(un
     )
     assert {"recorded", "runner_faithful"} <= theorem.names
     assert "unrelated" not in theorem.names
+
+
+def test_certificates_and_row_functions_go_together(tmp_path: Path) -> None:
+    (tmp_path / ROW_FUNCTIONS).parent.mkdir(parents=True)
+    (tmp_path / CERTIFICATES).mkdir(parents=True)
+    (tmp_path / ROW_FUNCTIONS).write_text(
+        "spec fn norm(x: Row) -> Row; // cert: norm\nspec fn add(x: Row) -> Row; // cert: add\n",
+        encoding="utf-8",
+    )
+    assert check_certificates(tmp_path) == (["add", "norm"], [])
+    (tmp_path / CERTIFICATES / "norm.json").touch()
+    (tmp_path / CERTIFICATES / "rope.json").touch()
+    assert check_certificates(tmp_path) == (
+        [],
+        ["row function add has no certificate", "certificate rope has no row function"],
+    )
