@@ -13,6 +13,7 @@ use crate::trusted::*;
 
 verus! {
 
+#[verifier::rlimit(1)]
 proof fn probe_model<D: Model>(w: D::Weights, past: Seq<Seq<D::Kv>>, t: Token)
     ensures
         false,
@@ -20,12 +21,14 @@ proof fn probe_model<D: Model>(w: D::Weights, past: Seq<Seq<D::Kv>>, t: Token)
     D::forward_fills_groups(w, past, t);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_sampler<D: Sampler>(s: Stream<D::State>, logits: D::Logits)
     ensures
         extend::<D>(s, logits).tokens == s.tokens,
 {
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_kernel_contract<D: Kernels>(x: Execution<D>)
     requires
         x.shape.groups() == D::groups(),
@@ -40,6 +43,7 @@ proof fn probe_kernel_contract<D: Kernels>(x: Execution<D>)
     D::contract(x);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_launch_contract<R: Layers>(x: Launched<R>)
     requires
         plan_wf(x.shape, x.plan),
@@ -54,6 +58,7 @@ proof fn probe_launch_contract<R: Layers>(x: Launched<R>)
     R::launch_contract(x);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_launched_all<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>)
     requires
         launched_all(x, d),
@@ -66,6 +71,7 @@ proof fn probe_launched_all<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R
     lemma_rows_computed(x, d);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_engine_inv(e: Engine)
     requires
         inv(e),
@@ -78,6 +84,7 @@ proof fn probe_engine_inv(e: Engine)
 {
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_runner_faithful<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
     requires
         runner_faithful(x),
@@ -89,6 +96,7 @@ proof fn probe_runner_faithful<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
     lemma_execution(x, i);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_system_inv<D: Kernels + Sampler>(s: System<D>, id: int)
     requires
         system_inv(s),
@@ -103,6 +111,7 @@ proof fn probe_system_inv<D: Kernels + Sampler>(s: System<D>, id: int)
 {
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_theorem_determinism<D: Kernels + Sampler>(a: At<D>, b: At<D>)
     requires
         a.ok(),
@@ -119,6 +128,7 @@ proof fn probe_theorem_determinism<D: Kernels + Sampler>(a: At<D>, b: At<D>)
 }
 
 /// Nothing forces two requests with different sampler states to agree.
+#[verifier::rlimit(1)]
 proof fn probe_states_matter<D: Kernels + Sampler>(a: At<D>, b: At<D>)
     requires
         a.ok(),
@@ -132,6 +142,7 @@ proof fn probe_states_matter<D: Kernels + Sampler>(a: At<D>, b: At<D>)
     theorem_reference(b);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_theorem_cache_transparent<D: Kernels + Sampler>(a: At<D>, off: At<D>)
     requires
         a.ok(),
@@ -147,6 +158,7 @@ proof fn probe_theorem_cache_transparent<D: Kernels + Sampler>(a: At<D>, off: At
     theorem_cache_transparent(a, off);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_theorem_isolation<D: Kernels + Sampler>(
     x: Seq<System<D>>,
     i: int,
@@ -166,6 +178,7 @@ proof fn probe_theorem_isolation<D: Kernels + Sampler>(
     theorem_isolation(x, i, id, g, p);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_theorem_isolation_of_hits(e: Engine, e2: Engine, step: Step, salt: Salt)
     requires
         next(e, step, e2),
@@ -177,6 +190,7 @@ proof fn probe_theorem_isolation_of_hits(e: Engine, e2: Engine, step: Step, salt
     theorem_isolation_of_hits(e, e2, step, salt);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_theorem_memory<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
     requires
         runner_faithful(x),
@@ -188,6 +202,7 @@ proof fn probe_theorem_memory<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
     theorem_memory(x, i);
 }
 
+#[verifier::rlimit(1)]
 proof fn probe_toy(x: Execution<Toy>)
     requires
         x.shape.groups() == 1,

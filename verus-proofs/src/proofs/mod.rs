@@ -22,4 +22,5 @@ pub mod system_execute;
 pub mod system_inv;
 pub mod toy;
 pub mod toy_runs;
+pub mod traces;
 pub mod witness;
