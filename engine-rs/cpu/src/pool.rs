@@ -24,16 +24,20 @@ struct Job {
 }
 
 struct Shared {
-    /// Counts jobs; workers wait for it to change.
-    epoch: AtomicU64,
+    /// Number of the job in the upper half, then `OPEN`, then how many workers are in it.
+    gate: AtomicU64,
     job: Mutex<Option<Job>>,
     next_task: AtomicUsize,
-    running: AtomicUsize,
     sleepers: Mutex<usize>,
     wake: Condvar,
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
+
+/// Set while workers may enter the job.
+const OPEN: u64 = 1 << 31;
+/// Workers in the job.
+const INSIDE: u64 = OPEN - 1;
 
 /// Threads that run tasks; the calling thread is one of them.
 pub struct Pool {
@@ -49,10 +53,9 @@ impl Pool {
             return Err(Error::new("threads must be between 1 and 1024"));
         }
         let shared = Arc::new(Shared {
-            epoch: AtomicU64::new(0),
+            gate: AtomicU64::new(0),
             job: Mutex::new(None),
             next_task: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
             sleepers: Mutex::new(0),
             wake: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -79,28 +82,33 @@ impl Pool {
     }
 
     /// Runs `run(scratch, task)` for every task in `0..tasks` and returns when all are done. A
-    /// panic of a task is raised again here.
+    /// worker that comes too late to enter the job is not waited for, so a busy machine costs
+    /// little. A panic of a task is raised again here.
     pub fn run(&mut self, tasks: usize, run: Task<'_>) {
         if self.workers.is_empty() || tasks <= 1 {
             (0..tasks).for_each(|task| run(&mut self.scratch, task));
             return;
         }
         let shared = &*self.shared;
-        // SAFETY: the lifetime is lengthened only until this call returns, which is after every
-        // worker has left the job (`running` is 0), whether or not a task panicked.
+        // SAFETY: the lifetime is lengthened only until this call returns, which is after the gate
+        // was closed and every worker that had entered has left, whether or not a task panicked.
         let run: Task<'static> = unsafe { std::mem::transmute::<Task<'_>, Task<'static>>(run) };
         let job = Job { run, tasks };
         *shared.job.lock().unwrap() = Some(job);
         shared.next_task.store(0, Ordering::Relaxed);
-        shared.running.store(self.workers.len(), Ordering::Relaxed);
-        shared.epoch.fetch_add(1, Ordering::SeqCst);
+        let number = shared.gate.load(Ordering::Relaxed) >> 32;
+        shared
+            .gate
+            .store((number + 1) << 32 | OPEN, Ordering::SeqCst);
         if *shared.sleepers.lock().unwrap() > 0 {
             shared.wake.notify_all();
         }
         run_tasks(shared, job, &mut self.scratch);
         let mut spins = 0;
-        while shared.running.load(Ordering::Acquire) != 0 {
+        let mut gate = shared.gate.fetch_and(!OPEN, Ordering::AcqRel);
+        while gate & INSIDE != 0 {
             pause(&mut spins);
+            gate = shared.gate.load(Ordering::Acquire);
         }
         *shared.job.lock().unwrap() = None;
         let panic = shared.panic.lock().unwrap().take();
@@ -113,7 +121,6 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
-        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
         drop(self.shared.sleepers.lock().unwrap());
         self.shared.wake.notify_all();
         for worker in self.workers.drain(..) {
@@ -145,36 +152,80 @@ fn run_tasks(shared: &Shared, job: Job, scratch: &mut [Block]) {
     }
 }
 
-/// Waits until the epoch is not `seen`: spins, then sleeps.
-fn wait(shared: &Shared, seen: u64) -> u64 {
+/// Enters a job other than `seen` and returns its number; None when the pool is dropped.
+fn enter(shared: &Shared, seen: u64) -> Option<u64> {
+    let try_enter = || {
+        let gate = shared.gate.load(Ordering::SeqCst);
+        let entered = (gate & OPEN != 0 && gate >> 32 != seen).then_some(gate + 1)?;
+        let exchange =
+            shared
+                .gate
+                .compare_exchange(gate, entered, Ordering::AcqRel, Ordering::Relaxed);
+        exchange.ok().map(|gate| gate >> 32)
+    };
     for _ in 0..SPINS {
-        let epoch = shared.epoch.load(Ordering::Acquire);
-        if epoch != seen {
-            return epoch;
+        if let Some(number) = try_enter() {
+            return Some(number);
         }
         std::hint::spin_loop();
     }
     let mut sleepers = shared.sleepers.lock().unwrap();
     *sleepers += 1;
-    while shared.epoch.load(Ordering::SeqCst) == seen {
+    let entered = loop {
+        if shared.stop.load(Ordering::SeqCst) {
+            break None;
+        }
+        if let Some(number) = try_enter() {
+            break Some(number);
+        }
         sleepers = shared.wake.wait(sleepers).unwrap();
-    }
+    };
     *sleepers -= 1;
-    shared.epoch.load(Ordering::Acquire)
+    entered
 }
 
 fn work(shared: &Shared, scratch: &mut [Block]) {
     let _env = FloatEnv::enter();
     let mut seen = 0;
-    loop {
-        seen = wait(shared, seen);
-        if shared.stop.load(Ordering::SeqCst) {
-            return;
-        }
+    while let Some(number) = enter(shared, seen) {
+        seen = number;
         let job = *shared.job.lock().unwrap();
         if let Some(job) = job {
             run_tasks(shared, job, scratch);
         }
-        shared.running.fetch_sub(1, Ordering::Release);
+        shared.gate.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once() {
+        for threads in [1, 2, 5] {
+            let mut pool = Pool::new(threads, 1).unwrap();
+            for tasks in [0, 1, 2, 7, 1000] {
+                let counts: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+                pool.run(tasks, &|_, task| {
+                    counts[task].fetch_add(1, Ordering::Relaxed);
+                });
+                assert!(counts
+                    .iter()
+                    .all(|count| count.load(Ordering::Relaxed) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_is_raised_and_the_pool_lives_on() {
+        let mut pool = Pool::new(3, 0).unwrap();
+        for bad in [0, 50] {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(100, &|_, task| assert!(task != bad, "planted"));
+            }));
+            assert!(outcome.is_err());
+            pool.run(100, &|_, _| {});
+        }
     }
 }
