@@ -159,6 +159,7 @@ impl LayerGroup {
         ensures
             final(self).same_but(old(self), -1),
             forall|b: int| #[trigger] final(self).cached(b) is None,
+            forall|t: u64| #[trigger] final(self).rooted(t),
             final(self).num_free() == old(self).num_free(),
             final(self).num_cached() == 0,
             final(self).updates() == old(self).updates(),

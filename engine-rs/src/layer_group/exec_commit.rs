@@ -100,6 +100,9 @@ impl LayerGroup {
             !old(self).prefix_cache() ==> final(self).same_cached(old(self)),
             old(self).findable(seat as int, salt, tokens@) && final(self).ids_left()
                 ==> final(self).findable(seat as int, salt, tokens@),
+            forall|t: u64|
+                old(self).rooted(t) && old(self).findable(seat as int, salt, tokens@)
+                    ==> #[trigger] final(self).rooted(t),
             final(self).num_free() == old(self).num_free(),
             final(self).num_cached() == old(self).num_cached(),
             final(self).updates() == old(self).updates(),
@@ -143,6 +146,8 @@ impl LayerGroup {
                 holds(seat_view(self.state(), s), tokens@, to as int),
                 registered(written, self.state(), s, first as int, k, salt, tokens@),
                 !self.prefix_cache ==> self.state().tree == written.tree,
+                forall|t: u64|
+                    was.rooted(t) && was.findable(s, salt, tokens@) ==> #[trigger] self.rooted(t),
                 was.findable(s, salt, tokens@) && self.ids_left() ==> self.findable(
                     s,
                     salt,
@@ -151,7 +156,9 @@ impl LayerGroup {
             decreases to - start,
         {
             let ghost before = self.state();
+            let ghost prior = *self;
             proof {
+                self.tree.lemma_view_ok();
                 lemma_next_block(tokens@, size as int, k);
                 assert(k < written.rows[s].len()) by (nonlinear_arith)
                     requires
@@ -162,6 +169,13 @@ impl LayerGroup {
             self.seal_next(seat, salt, tokens, start);
             start += size;
             proof {
+                assert forall|t: u64|
+                    was.rooted(t) && was.findable(s, salt, tokens@) implies #[trigger] self.rooted(
+                    t,
+                ) by {
+                    assert(prior.rooted(t));
+                    assert(self.state().tree.rooted(t));
+                }
                 lemma_registered(written, before, self.state(), s, first as int, k, salt, tokens@);
                 assert(self.state().sealed =~= written.sealed.update(s, self.state().sealed[s]));
                 k = k + 1;

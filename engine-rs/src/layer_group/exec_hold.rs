@@ -55,6 +55,11 @@ impl LayerGroup {
                     m,
                     w.table.len() as int,
                 )
+                &&& w.table.len() - m <= old(self).num_free() - old(self).num_cached() ==> {
+                    &&& final(self).same_cached(old(self))
+                    &&& final(self).num_cached() == old(self).num_cached()
+                    &&& forall|t: u64| #[trigger] final(self).rooted(t) == old(self).rooted(t)
+                }
                 &&& forall|b: int|
                     (#[trigger] final(self).cached(b)) == old(self).cached(b) || (
                     final(self).cached(b) is None && w.table.skip(m).contains(b as u32))
@@ -90,6 +95,10 @@ impl LayerGroup {
                 self.state().pool.order.len() == st.pool.order.len() - (i - m),
                 self.updates() == was.updates() + appended(s, self.state().rows[s], m, i as int),
                 evicted(st, self.state(), self.state().rows[s].skip(m)),
+                i - m <= st.pool.plain ==> {
+                    &&& self.state().tree == st.tree
+                    &&& self.state().pool.plain == st.pool.plain - (i - m)
+                },
             decreases n - i,
         {
             let ghost before = self.state();
@@ -125,6 +134,7 @@ impl LayerGroup {
         ensures
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
+            forall|t: u64| #[trigger] final(self).rooted(t) == old(self).rooted(t),
             final(self).seat(seat as int).table.len() == 0,
             final(self).seat(seat as int).sealed == 0,
             final(self).seat(seat as int).kv.len() == 0,

@@ -18,6 +18,8 @@ use super::{LayerGroup, NO_ANCHOR};
 use crate::prefix_tree::block_of;
 #[cfg(verus_only)]
 use crate::prefix_tree::proof::*;
+#[cfg(verus_only)]
+use crate::prefix_tree::proof_hits::*;
 use vstd::prelude::*;
 
 verus! {
@@ -158,6 +160,10 @@ impl LayerGroup {
         let ghost prefix = tokens@.take(start + size);
         let ghost toks = block_of(tokens@, size, sealed as int);
         proof {
+            self.tree.lemma_view_ok();
+            if on_the_way(st, s, salt, tokens@) {
+                lemma_walk_prefix(st.tree, size, salt, tokens@, sealed as int);
+            }
             self.tables.lemma_bounds();
             lemma_next_block(tokens@, size, sealed as int);
             lemma_holds_filled(st.content, st.rows[s], tokens@, size, start + size, sealed as int);
@@ -200,6 +206,15 @@ impl LayerGroup {
                             lemma_set_anchor(st2.register(b, parent, salt, toks), s, id);
                             let now = st2.register(b, parent, salt, toks).set_anchor(s, id);
                             assert(now.anchor =~= st.anchor.update(s, id));
+                            assert forall|t: u64|
+                                st.tree.rooted(t) && on_the_way(
+                                    st,
+                                    s,
+                                    salt,
+                                    tokens@,
+                                ) implies #[trigger] now.tree.rooted(t) by {
+                                lemma_register_rooted(st.tree, size, b, parent, salt, toks, t);
+                            }
                             if on_the_way(st, s, salt, tokens@) {
                                 let k = sealed as int;
                                 lemma_walk_register(

@@ -200,6 +200,10 @@ pub open spec fn sealed_next(
         tree: now.tree,
         ..was
     })
+    &&& forall|t: u64|
+        was.tree.rooted(t) && (on_the_way(was, s, salt, toks) || was.tree.prefixes.len()
+            == u64::MAX) ==> #[trigger] now.tree.rooted(t)
+    &&& was.tree.prefixes.len() <= now.tree.prefixes.len() <= u64::MAX
     &&& cache && now.tree.prefixes.len() < u64::MAX && on_the_way(was, s, salt, toks)
         ==> on_the_way(now, s, salt, toks)
     &&& now.tree == was.tree || {

@@ -14,6 +14,8 @@ use crate::block_pool::proof::*;
 use crate::block_pool::Holder;
 #[cfg(verus_only)]
 use crate::prefix_tree::proof::*;
+#[cfg(verus_only)]
+use crate::prefix_tree::proof_hits::*;
 use vstd::prelude::*;
 
 verus! {
@@ -180,6 +182,54 @@ impl LayerGroup {
             self.findable(s, salt, toks),
     {
         lemma_nothing_held(self.state(), s, toks);
+    }
+
+    /// Isolation: two groups that have registered the same prefixes of a salt, and have evicted
+    /// none of their parents, answer its lookups alike, whatever other salts did.
+    pub proof fn lemma_hits_isolated(&self, other: &LayerGroup, salt: u64, toks: Seq<u32>, max: int)
+        requires
+            self.inv(),
+            other.inv(),
+            self.block_size() == other.block_size(),
+            self.prefix_cache() == other.prefix_cache(),
+            self.rooted(salt),
+            other.rooted(salt),
+            max >= 0,
+            forall|prefix: Seq<u32>| #[trigger]
+                self.has_cached(salt, prefix) <==> other.has_cached(salt, prefix),
+        ensures
+            self.hit(salt, toks, max) == other.hit(salt, toks, max),
+    {
+        let v = self.tree.view();
+        let w = other.tree.view();
+        self.lemma_has_cached(salt);
+        other.lemma_has_cached(salt);
+        assert forall|prefix: Seq<u32>| #[trigger]
+            has_prefix(v, salt, prefix) <==> has_prefix(w, salt, prefix) by {
+            assert(self.has_cached(salt, prefix) <==> other.has_cached(salt, prefix));
+        }
+        lemma_hits_equal(v, w, self.block_size as int, salt, toks, max);
+    }
+
+    proof fn lemma_has_cached(&self, salt: u64)
+        requires
+            self.inv(),
+        ensures
+            forall|prefix: Seq<u32>| #[trigger]
+                self.has_cached(salt, prefix) <==> has_prefix(self.tree.view(), salt, prefix),
+    {
+        let v = self.tree.view();
+        assert forall|prefix: Seq<u32>| #[trigger]
+            self.has_cached(salt, prefix) <==> has_prefix(v, salt, prefix) by {
+            if self.has_cached(salt, prefix) {
+                let b = choose|b: int| #[trigger] self.cached(b) == Some((salt, prefix));
+                assert(v.ends(b, salt, prefix));
+            }
+            if has_prefix(v, salt, prefix) {
+                let b = choose|b: int| #[trigger] v.ends(b, salt, prefix);
+                assert(self.cached(b) == Some((salt, prefix)));
+            }
+        }
     }
 
     /// What can be found is.

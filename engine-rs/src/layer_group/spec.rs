@@ -103,6 +103,11 @@ impl LayerGroup {
         cached_as(self.state(), b)
     }
 
+    /// Some block is registered under `salt` as the end of `prefix`.
+    pub open spec fn has_cached(&self, salt: u64, prefix: Seq<u32>) -> bool {
+        exists|b: int| #[trigger] self.cached(b) == Some((salt, prefix))
+    }
+
     /// Blocks that a request with this salt and these tokens finds, at most `max`.
     pub open(super) spec fn hit(&self, salt: u64, toks: Seq<u32>, max: int) -> int {
         if self.prefix_cache {
@@ -119,6 +124,11 @@ impl LayerGroup {
         &&& self.anchor@[s] != NO_ANCHOR
         &&& self.tree.view().walk(self.block_size as int, salt, toks, self.sealed@[s] as int)
             == Some(self.anchor@[s])
+    }
+
+    /// Whether no parent of a block registered under `salt` was evicted.
+    pub open(super) spec fn rooted(&self, salt: u64) -> bool {
+        self.tree.view().rooted(salt)
     }
 
     /// Whether the tree has ids left: there are 2^64 - 2.
@@ -150,6 +160,7 @@ impl LayerGroup {
         &&& self.num_cached() == 0
         &&& self.updates().len() == 0
         &&& forall|b: int| #[trigger] self.cached(b) is None
+        &&& forall|t: u64| #[trigger] self.rooted(t)
         &&& forall|s: int|
             0 <= s < seats ==> {
                 &&& (#[trigger] self.seat(s)).table.len() == 0

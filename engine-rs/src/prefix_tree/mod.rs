@@ -12,6 +12,7 @@ mod hash;
 mod inv;
 pub(crate) mod proof;
 mod proof_arrays;
+pub(crate) mod proof_hits;
 mod spec;
 #[cfg(test)]
 mod tests;
