@@ -11,6 +11,7 @@ from pyvosti.errors import ConfigError
 
 _DEFAULT_KV_TOKENS = 65_536
 _MEMORY_SHARE = 0.25
+_MAX_THREADS = 1024
 
 
 class Limits(NamedTuple):
@@ -80,6 +81,8 @@ def make_limits(
         )
     threads = _default_threads() if threads is None else threads
     _positive("threads", threads)
+    if threads > _MAX_THREADS:
+        raise ConfigError(f"threads must be at most {_MAX_THREADS}, not {threads}")
     if isa is not None and isa not in cpu_isas():
         raise ConfigError(f"isa must be one of {', '.join(cpu_isas())}, not {isa!r}")
     return Limits(num_blocks, block_size, max_seqs, max_batched_tokens, max_model_len, threads, isa)

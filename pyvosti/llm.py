@@ -88,6 +88,10 @@ class LLM:
             runner = CpuRunner(self.config, loaded.tensors, self.limits)
         except ValueError as error:
             raise ConfigError(str(error)) from None
+        except MemoryError:
+            raise ConfigError(
+                "there is not enough memory: lower num_blocks, max_seqs or max_model_len"
+            ) from None
         self.session = Session(engine, runner)
 
     def generate(
@@ -187,6 +191,8 @@ class LLM:
         inbox: dict[Sample, None],
     ) -> Iterator[list[Request | RequestOutput]]:
         """Adds the requests; a refused one is an output with its error. Aborts what is left."""
+        if isinstance(salt, bool) or not isinstance(salt, int) or not 0 <= salt < 2**64:
+            raise RequestError(f"salt must be a whole number from 0 to 2**64 - 1, not {salt!r}")
         entries: list[Request | RequestOutput] = []
         try:
             for prompt, own in zip(prompts, list_params(params, len(prompts)), strict=True):

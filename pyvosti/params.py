@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -11,6 +11,7 @@ from typing import Any
 from pyvosti.errors import RequestError
 
 MAX_SEED = 2**64 - 1
+FLOAT32_MAX = 3.4e38
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,18 +57,18 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         _count("max_tokens", self.max_tokens, 1, optional=True)
-        _number("temperature", self.temperature, 0.0, math.inf)
+        _number("temperature", self.temperature, 0.0, FLOAT32_MAX)
         _count("top_k", self.top_k, -1)
         _number("top_p", self.top_p, 0.0, 1.0)
-        if self.top_p == 0.0:
+        if _is_zero(self.top_p):
             raise RequestError("top_p must be above 0; for the most likely token: temperature=0")
         _number("min_p", self.min_p, 0.0, 1.0)
         _count("seed", self.seed, 0, MAX_SEED, optional=True)
         _count("n", self.n, 1)
         _number("presence_penalty", self.presence_penalty, -2.0, 2.0)
         _number("frequency_penalty", self.frequency_penalty, -2.0, 2.0)
-        _number("repetition_penalty", self.repetition_penalty, 0.0, math.inf)
-        if self.repetition_penalty == 0.0:
+        _number("repetition_penalty", self.repetition_penalty, 0.0, FLOAT32_MAX)
+        if _is_zero(self.repetition_penalty):
             raise RequestError("repetition_penalty must be above 0 (1 means none)")
         _count("logprobs", self.logprobs, 0, optional=True)
         _count("prompt_logprobs", self.prompt_logprobs, 0, optional=True)
@@ -102,10 +103,13 @@ def _count(
 def _number(name: str, value: Any, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise RequestError(f"{name} must be a number, not {value!r}")
-    number = float(value)
-    if not math.isfinite(number) or not low <= number <= high:
-        limits = f"at least {low:g}" if high == math.inf else f"{low:g} to {high:g}"
-        raise RequestError(f"{name} must be {limits}, not {value}")
+    if not low <= float(value) <= high:
+        raise RequestError(f"{name} must be {low:g} to {high:g}, not {value}")
+
+
+def _is_zero(value: float) -> bool:
+    """Whether the number is zero in the single precision that the sampler computes with."""
+    return bool(struct.unpack("<f", struct.pack("<f", value)) == (0.0,))
 
 
 def _stop_strings(stop: Any) -> tuple[str, ...]:

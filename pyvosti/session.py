@@ -143,7 +143,7 @@ def draw_token(row: NDArray[np.float32], sample: Sample) -> int:
         sample_index=sample.index,
         position=len(sample.tokens),
         temperature=params.temperature,
-        top_k=max(params.top_k, 0),
+        top_k=min(max(params.top_k, 0), request.vocab),
         top_p=params.top_p,
         min_p=params.min_p,
         repetition_penalty=params.repetition_penalty,

@@ -77,7 +77,7 @@ def test_the_report_does_not_depend_on_the_batch(run) -> None:  # type: ignore[n
 
     alone = digest("fox")
     assert digest("fox", "x", "quick", "--max-batched-tokens", "3", "--max-seqs", "2") == alone
-    assert digest("fox", "fox", "--no-prefix-cache", "--threads", "1", "--block-size", "4") == alone
+    assert digest("fox", "fox", "--no-prefix-cache", "--threads", "1") == alone
 
 
 def test_many_prompts(run) -> None:  # type: ignore[no-untyped-def]

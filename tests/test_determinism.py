@@ -32,7 +32,6 @@ ALONE = Variation("alone", TOGETHER | {"prefix_cache": False}, alone=True)
 VARIATIONS = [
     Variation("together", TOGETHER),
     Variation("warm", TOGETHER, runs=2, must_happen="hits"),
-    Variation("alone-warm", TOGETHER, alone=True, must_happen="hits"),
     Variation("chunks-of-1", TOGETHER | {"max_batched_tokens": 1}),
     Variation("chunks-of-7", TOGETHER | {"max_batched_tokens": 7}),
     Variation("chunks-of-16", TOGETHER | {"max_batched_tokens": 16, "prefix_cache": False}),
@@ -43,7 +42,6 @@ VARIATIONS = [
         must_happen="preemptions",
     ),
     Variation("one-thread", TOGETHER | {"threads": 1}),
-    Variation("blocks-of-5", TOGETHER | {"block_size": 5}),
 ]
 
 

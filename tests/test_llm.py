@@ -54,6 +54,8 @@ def test_forms_of_prompts(tiny: LLM) -> None:
         ({"prompt_token_ids": [400]}, "knows 0 to 399"),
         ({"prompt_token_ids": [1] * 512}, "shorten it or raise max_model_len"),
         ({"prompts": ["a", "b"], "sampling_params": [GREEDY]}, "2 prompts came with 1"),
+        ({"prompts": "a", "salt": -1}, "salt"),
+        ({"prompts": "a", "salt": 2**64}, "salt"),
         ({"prompts": "a", "sampling_params": [{"n": 2}]}, "must be SamplingParams"),
         ({"prompts": "a", "sampling_params": SamplingParams(stop_token_ids=[400])}, "stop_token"),
         ({"prompts": "a", "sampling_params": SamplingParams(logit_bias={400: 1})}, "logit_bias"),
@@ -91,6 +93,8 @@ def test_a_refused_request_does_not_stop_the_others(tiny: LLM) -> None:
         ({"max_batched_tokens": -1}, "max_batched_tokens"),
         ({"max_model_len": 513}, "made for 512"),
         ({"threads": 0}, "threads"),
+        ({"threads": 10**6}, "threads"),
+        ({"max_seqs": 2**31 - 1}, "max_seqs"),
         ({"isa": "mmx"}, "isa"),
         ({"backend": "cuda"}, "backend"),
     ],
@@ -259,6 +263,31 @@ def test_penalties_and_bias(tiny: LLM) -> None:
         long = SamplingParams(max_tokens=200, temperature=0, ignore_eos=True)
         penalised = tiny.generate(PROMPT, params)[0].outputs[0].token_ids
         assert len(set(penalised)) > len(set(tiny.generate(PROMPT, long)[0].outputs[0].token_ids))
+
+
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"temperature": 1e-300},
+        {"temperature": 1e-38},
+        {"temperature": 1e38},
+        {"top_k": 10**30},
+        {"top_p": 1e-45},
+        {"min_p": 1.0},
+        {"repetition_penalty": 1e38},
+        {"repetition_penalty": 1e-38},
+        {"logit_bias": dict.fromkeys(range(400), -1e30)},
+        {"logit_bias": {3: 1e30, 4: 1e30}},
+        {"max_tokens": 10**30},
+        {"logprobs": 10**30},
+        {"stop_token_ids": list(range(400)) * 3},
+    ],
+)
+def test_extreme_parameters(tiny: LLM, extreme: dict[str, Any]) -> None:
+    params = SamplingParams(**({"max_tokens": 3, "seed": 1, "ignore_eos": True} | extreme))
+    result = tiny.generate(PROMPT, params)[0].outputs[0]
+    assert result.finish_reason in ("length", "stop")
+    assert all(0 <= token < 400 for token in result.token_ids)
 
 
 def test_logprobs(tiny: LLM) -> None:
