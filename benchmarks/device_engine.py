@@ -106,7 +106,8 @@ def main() -> int:
                     host = sample(
                         rows[name, position], seed=1000 + name, sample_index=0, position=position,
                         repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0,
-                        logit_bias=[], prompt=np.zeros(0, np.uint32), output=[], **case,
+                        logit_bias=[], prompt=np.zeros(0, np.uint32),
+                        output=np.zeros(0, np.uint32), **case,
                     )  # fmt: skip
                     same = host == tokens[name][position]
                     report.setdefault("host sampler agrees", []).append(bool(same))

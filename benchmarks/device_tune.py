@@ -103,7 +103,7 @@ def linear_candidates(n: int, k: int, rows: int, gated: bool) -> list[Spec]:
         tiles += itertools.product([64], [32, 64, 128], [64, 128], [4], [3, 4, 5])
     elif rows <= 256:
         shapes = ((64, 64, 4), (64, 128, 4), (128, 32, 4), (128, 64, 4), (128, 128, 4))
-        shapes += ((128, 128, 8),)
+        shapes += ((128, 128, 8), (128, 256, 8), (256, 128, 8), (64, 256, 4))
         tiles += [(m, n, b, w, s) for m, n, w in shapes for b in (64, 128) for s in (2, 3, 4)]
     else:
         shapes = ((128, 128, 4), (128, 128, 8), (128, 256, 8), (256, 128, 8), (64, 256, 4))
@@ -144,8 +144,9 @@ def linear_grid(spec: Spec, rows: int) -> tuple[int, int, int]:
     return c["GROUP_N"], -(-rows // c["BLOCK_M"]), groups * c.get("SPLITS", 1)
 
 
-def tune_linear(results: list[dict], row_counts: list[int]) -> bool:
+def tune_linear(results: list[dict], row_counts: list[int], names: list[str]) -> bool:
     shapes = {**SHAPES, "gate_up": (14336, 4096)}
+    shapes = {name: shapes[name] for name in names or shapes}
     plan = {
         (name, rows): linear_candidates(*shapes[name], rows, name == "gate_up")
         for name in shapes
@@ -574,6 +575,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["small", "attention", "linear"])
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 64, 256, 4096])
+    parser.add_argument("--shapes", nargs="*", default=[], help="qkv, o, gate_up, down, head")
     parser.add_argument("--out", type=Path, default=Path("tune.json"))
     arguments = parser.parse_args()
     print(torch.cuda.get_device_name(), torch.__version__, flush=True)
@@ -582,7 +584,7 @@ def main() -> int:
     agree = True
     for what in arguments.what:
         if what == "linear":
-            agree &= tune_linear(results, arguments.rows)
+            agree &= tune_linear(results, arguments.rows, arguments.shapes)
         elif what == "attention":
             agree &= tune_attention(results)
         else:
