@@ -11,7 +11,7 @@ from pyvosti.triton_kernels.compile import Spec, check_pointers, compiled
 def device_arch() -> int:
     """10 * major + minor of the current CUDA device, e.g. 90."""
     major, minor = torch.cuda.get_device_capability()
-    return 10 * major + minor
+    return int(10 * major + minor)
 
 
 class BoundKernel:

@@ -10,7 +10,7 @@ waits for the GPU until results are asked for, so the next plan may be prepared 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -140,7 +140,7 @@ class CudaRunner:
             "split_rows": count if tiles else 0,
         })  # fmt: skip
 
-    def run_head(self, rows: NDArray, seats: NDArray) -> None:
+    def run_head(self, rows: NDArray[Any], seats: NDArray[Any]) -> None:
         """Enqueues logits and most likely tokens of up to 256 rows of the last body.
 
         `seats`: where each row's token becomes the last token, -1: nowhere.

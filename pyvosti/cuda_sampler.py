@@ -36,8 +36,8 @@ class Draw:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
-    prompt: NDArray | Sequence[int] = ()
-    output: NDArray | Sequence[int] = ()
+    prompt: NDArray[np.uint32] | Sequence[int] = ()
+    output: NDArray[np.uint32] | Sequence[int] = ()
 
     @property
     def penalised(self) -> bool:
@@ -103,7 +103,7 @@ def bias_of(draws: Sequence[Draw], vocab: int) -> torch.Tensor:
     return bias.cuda()
 
 
-def counts_of(histories: Sequence[NDArray | Sequence[int]], vocab: int) -> torch.Tensor:
+def counts_of(histories: Sequence[NDArray[np.uint32] | Sequence[int]], vocab: int) -> torch.Tensor:
     """i32[N, vocab]: how often each token occurs in each history."""
     counts = [np.bincount(np.asarray(h, np.int64), minlength=vocab) for h in histories]
     return torch.from_numpy(np.stack(counts).astype(np.int32)).cuda()

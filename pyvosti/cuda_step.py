@@ -7,7 +7,7 @@ runs their splits in parallel ("tiles"), the others to the one that walks them (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from pyvosti._core import Plan
+
+Ints = NDArray[np.int64]
 
 STATE_ROWS = 256
 """Rows whose split states can be kept at once."""
@@ -46,7 +48,7 @@ class DeviceArrays:
         self._turn = 1 - self._turn
         self._sent[self._turn].synchronize()
 
-    def put(self, name: str, values: NDArray, padding: int) -> None:
+    def put(self, name: str, values: NDArray[Any], padding: int) -> None:
         """Sets an array: the values, then padding to its end."""
         offset, length = self.offsets[name]
         host = self._host[self._turn].numpy()[offset : offset + length]
@@ -92,8 +94,8 @@ class Step:
 
 
 def tiles_of(
-    starts: NDArray[np.int64], counts: NDArray[np.int64], seats: NDArray, chosen: NDArray, size: int
-) -> tuple[NDArray, NDArray, NDArray]:
+    starts: Ints, counts: Ints, seats: NDArray[np.uint32], chosen: NDArray[np.bool_], size: int
+) -> tuple[Ints, Ints, NDArray[np.uint32]]:
     """(first row, rows, seat) of each tile of the chosen sequences, `size` rows at most."""
     per_sequence = np.where(chosen, -(-counts // size), 0)
     owner = np.repeat(np.arange(len(counts)), per_sequence)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from pyvosti.cuda_dequantise import to_device
 from pyvosti.triton_kernels.schedule import Shape
@@ -63,7 +64,7 @@ def rotary_tables(
 
 def rotary_frequencies(
     head_dim: int, theta: float, scaling: Mapping[str, Any] | None
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """float64[head_dim / 2] radians a position; scaling as in Hugging Face's `rope_utils`."""
     exponents = np.arange(0, head_dim, 2, dtype=np.float64) / head_dim
     frequencies = np.array([theta**-x for x in exponents])
@@ -71,8 +72,8 @@ def rotary_frequencies(
         return frequencies
     factor = scaling["factor"]
     if scaling["rope_type"] == "linear":
-        return frequencies / factor
+        return np.asarray(frequencies / factor)
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     turns = scaling["original_max_position_embeddings"] * frequencies / (2 * math.pi)
     blend = np.clip((turns - low) / (high - low), 0.0, 1.0)
-    return (1 - blend) * frequencies / factor + blend * frequencies
+    return np.asarray((1 - blend) * frequencies / factor + blend * frequencies)

@@ -198,6 +198,8 @@ def linear_members(
         rows64 = (64, 64, 128 if huge else few, 128, 4, 4 if huge else 5)
         rows128 = (128, 128, 128, 64, 8, 3) if huge else (128, 128 if wide else 64, 64, 128, 4, 4)
         rows256 = (256, 128, 128, 64, 8, 4) if wide else (256, 128, 64, 128, 4, 4)
+        if huge and size == 2:
+            rows256 = (256, 128, 256, 64, 8, 4)
         many = (ANY_ROWS, 128, 256, 64, 8, 4) if size == 2 else (ANY_ROWS, 64, 64, 64, 4, 3)
     return tuple(
         fitted_tile(tile, n, k // splits, 2 if gated else 1, arch, size)
