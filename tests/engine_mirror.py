@@ -181,7 +181,7 @@ class EngineMirror:
             for seat, index, block in zip(*(a.tolist() for a in update), strict=True):
                 assert block < group.num_blocks
                 if seat in seated and seat not in arrived:
-                    assert index == len(group.rows[seat]), "a running row changed"
+                    assert index == len(group.rows.get(seat, [])), "a running row changed"
                     self._fresh(group, seat, block)
                 else:  # updates of a seat that was left again may come before
                     row = rows.setdefault(seat, [])
@@ -192,7 +192,7 @@ class EngineMirror:
                     else:
                         assert not row
             for sequence in new:
-                for index, block in enumerate(rows[sequence.seat]):
+                for index, block in enumerate(rows.get(sequence.seat, [])):
                     if (index + 1) * self.block_size <= sequence.computed:
                         self._shared(group, sequence, index, block)
                     else:
@@ -258,7 +258,7 @@ class EngineMirror:
         size = self.block_size
         expected = []
         for sequence, first, end in entries:
-            row = group.rows[sequence.seat]
+            row = group.rows.get(sequence.seat, [])
             assert end <= len(row) * size, "the table is too short"
             for block in row[first // size : -(-end // size)]:
                 assert group.holders[block] == 1, f"block {block} is shared and written"

@@ -346,8 +346,11 @@ class Blind(AuditedEngine):
 
 def run_with(fault: str, kind: type[AuditedEngine]) -> None:
     engine = kind([13, 40], 2, 5, 7, MAX_LEN, VOCAB, make=lambda *args: FaultyEngine(fault, *args))
+    rng = random.Random(fault)
     try:
-        random_calls(engine, random.Random(fault), 1500)
+        for _ in range(3):
+            random_calls(engine, rng, 500)
+            engine.reset_cache()
     finally:
         assert engine.engine.spoilt or fault == "reset ignored", "the fault had no chance"
 
