@@ -34,7 +34,6 @@ impl LayerGroup {
         ensures
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
-            forall|t: u64| #[trigger] final(self).rooted(t) == old(self).rooted(t),
             k == old(self).hit(salt, tokens@, min(max_blocks as int, old(self).row_len() as int)),
             k <= max_blocks,
             k <= final(self).row_len(),
@@ -172,7 +171,6 @@ impl LayerGroup {
         ensures
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
-            forall|t: u64| #[trigger] final(self).rooted(t) == old(self).rooted(t),
             final(self).seat(seat as int).table == old(self).seat(from as int).table.take(k as int),
             final(self).seat(seat as int).sealed == k,
             final(self).seat(seat as int).kv == old(self).seat(from as int).kv.take(

@@ -58,7 +58,6 @@ impl LayerGroup {
                 &&& w.table.len() - m <= old(self).num_free() - old(self).num_cached() ==> {
                     &&& final(self).same_cached(old(self))
                     &&& final(self).num_cached() == old(self).num_cached()
-                    &&& forall|t: u64| #[trigger] final(self).rooted(t) == old(self).rooted(t)
                 }
                 &&& forall|b: int|
                     (#[trigger] final(self).cached(b)) == old(self).cached(b) || (
@@ -134,7 +133,6 @@ impl LayerGroup {
         ensures
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
-            forall|t: u64| #[trigger] final(self).rooted(t) == old(self).rooted(t),
             final(self).seat(seat as int).table.len() == 0,
             final(self).seat(seat as int).sealed == 0,
             final(self).seat(seat as int).kv.len() == 0,

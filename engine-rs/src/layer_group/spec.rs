@@ -195,7 +195,8 @@ impl LayerGroup {
 
     /// The prefix tree as it was.
     pub open spec fn same_cached(&self, old: &LayerGroup) -> bool {
-        forall|b: int| #[trigger] self.cached(b) == old.cached(b)
+        &&& forall|b: int| #[trigger] self.cached(b) == old.cached(b)
+        &&& forall|salt: u64| #[trigger] self.rooted(salt) == old.rooted(salt)
     }
 }
 

@@ -129,6 +129,7 @@ impl PrefixTree {
                     assert(chain[j] == b as u32);
                 }
             }
+            assert(!self.state@.has(parent, salt, toks));
         }
         None
     }
