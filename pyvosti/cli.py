@@ -33,7 +33,7 @@ MinP = Annotated[float, typer.Option(help="Drop tokens below this share of the l
 Seed = Annotated[int | None, typer.Option(help="0 to 2**64-1; drawn and reported if missing.")]
 Samples = Annotated[int, typer.Option("--n", "-n", help="Samples per prompt.")]
 Stop = Annotated[list[str] | None, typer.Option(help="End before this text (repeatable).")]
-Backend = Annotated[str, typer.Option(help="auto or cpu.")]
+Backend = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(help="CPU threads; default: all.")]
 Isa = Annotated[str | None, typer.Option(help="Build of the CPU kernels; default: the fastest.")]
 NumBlocks = Annotated[int | None, typer.Option(help="Blocks in the KV pool.")]

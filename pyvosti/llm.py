@@ -18,7 +18,7 @@ from pyvosti.outputs import RequestOutput, StreamChunk
 from pyvosti.params import SamplingParams
 from pyvosti.prompts import Prompt, list_params, list_prompts
 from pyvosti.request import Recording, Request, Sample
-from pyvosti.runner import CpuRunner
+from pyvosti.runner import default_backend, make_runner
 from pyvosti.session import Session
 
 Backend = Literal["auto", "cpu", "cuda"]
@@ -54,12 +54,11 @@ class LLM:
     ) -> None:
         """Loads a model: a folder, a GGUF file, a Hub id, or "smollm2".
 
-        The KV pool has `num_blocks` blocks of `block_size` tokens, or as many as hold
-        `kv_cache_tokens`; by default up to 65,536 tokens within a quarter of memory. `record_*`
-        keep logits (see `CompletionOutput`). Raises ModelError or ConfigError.
+        `backend` "auto" is the GPU where there is one. The KV pool has `num_blocks` blocks of
+        `block_size` tokens, or as many as hold `kv_cache_tokens`; by default up to 65,536 tokens
+        within a quarter of memory. `record_*` keep logits (see `CompletionOutput`). Raises
+        ModelError or ConfigError.
         """
-        if backend not in ("auto", "cpu"):
-            raise ConfigError(f"backend {backend!r} is not available; use 'cpu' or 'auto'")
         loaded = load_model(model)
         self.name, self.config, self.tokenizer = loaded.name, loaded.config, loaded.tokenizer
         self.limits = make_limits(
@@ -85,7 +84,12 @@ class LLM:
                 self.config.vocab,
                 prefix_cache,
             )
-            runner = CpuRunner(self.config, loaded.tensors, self.limits)
+            runner = make_runner(
+                default_backend() if backend == "auto" else backend,
+                self.config,
+                loaded.tensors,
+                self.limits,
+            )
         except ValueError as error:
             raise ConfigError(str(error)) from None
         except MemoryError:

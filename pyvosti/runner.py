@@ -8,6 +8,8 @@ commits. That each plan is executed once, in order and unmodified is the hypothe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from pyvosti._core import CpuModel, Plan
 from pyvosti.config import ModelConfig
+from pyvosti.errors import ConfigError
 from pyvosti.limits import Limits
 from pyvosti.weights import Tensor
 
@@ -71,6 +74,29 @@ class CpuRunner:
             self.tables.arrays,
             plan.logits_rows,
         )
+
+
+def default_backend() -> str:
+    """cuda where there is an NVIDIA GPU and what drives it, else cpu; imports nothing."""
+    gpu = Path("/dev/nvidia0").exists()
+    return "cuda" if gpu and find_spec("torch") and find_spec("triton") else "cpu"
+
+
+def make_runner(
+    backend: str, config: ModelConfig, tensors: Mapping[str, Tensor], limits: Limits
+) -> Runner:
+    """The runner of a backend, "cpu" or "cuda". Raises ConfigError when it cannot be had."""
+    if backend == "cpu":
+        return CpuRunner(config, tensors, limits)
+    if backend != "cuda":
+        raise ConfigError(f"backend must be auto, cpu or cuda, not {backend!r}")
+    if not (find_spec("torch") and find_spec("triton")):
+        raise ConfigError(
+            "backend 'cuda' needs PyTorch and Triton; run: pip install 'pyvosti[cuda]'"
+        )
+    from pyvosti.cuda_model import make_cuda_runner
+
+    return make_cuda_runner(config, tensors, limits)
 
 
 def core_config(

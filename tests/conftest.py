@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pyvosti import LLM
-from pyvosti.models import resolve
+if TYPE_CHECKING:
+    from pyvosti import LLM
 from tiny_models import FAMILIES, save_tiny_model
+
+
+@pytest.fixture(scope="session")
+def on_the_cpu() -> Iterator[None]:
+    """These tests are the CPU's, also on a machine with a GPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pyvosti.llm.default_backend", lambda: "cpu")
+        yield
 
 
 @pytest.fixture(scope="session")
 def smollm2_path() -> Path:
     """The GGUF file of smollm2; without it the tests fail with the command that installs it."""
+    from pyvosti.models import resolve
+
     return resolve("smollm2")
-
-
-@pytest.fixture(scope="session")
-def smollm2() -> LLM:
-    """smollm2, loaded once; its tests must not care what is in the prefix cache."""
-    return LLM("smollm2", kv_cache_tokens=8192)
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +38,8 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny(tiny_folder: Path) -> LLM:
+def tiny(tiny_folder: Path, on_the_cpu: None) -> LLM:
     """The tiny model, loaded once."""
+    from pyvosti import LLM
+
     return LLM(tiny_folder, record_logits=True, record_digests=True)

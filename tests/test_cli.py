@@ -15,6 +15,7 @@ from pyvosti import LLM
 from pyvosti.cli import app
 from pyvosti.models import SMOLLM2_COMMAND
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -179,7 +180,7 @@ def test_the_cpu_path_imports_no_torch() -> None:
     code = (
         "import sys, pyvosti\n"
         "assert 'numpy' not in sys.modules\n"
-        "llm = pyvosti.LLM('smollm2', kv_cache_tokens=64)\n"
+        "llm = pyvosti.LLM('smollm2', backend='cpu', kv_cache_tokens=64)\n"
         "llm.generate('Hi', pyvosti.SamplingParams(max_tokens=1))\n"
         "heavy = {'torch', 'triton', 'transformers', 'huggingface_hub', 'safetensors', 'gguf'}\n"
         "print(sorted(heavy & set(sys.modules)))"

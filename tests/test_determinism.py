@@ -19,6 +19,7 @@ from pyvosti._core import Plan
 from pyvosti.loader import load_model
 from pyvosti.runner import Runner
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 MODEL = "smollm2"
 OUTPUTS = 64
 TEXT = (

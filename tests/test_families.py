@@ -14,6 +14,7 @@ import pytest
 from pyvosti import LLM, SamplingParams
 from tiny_models import FAMILIES, save_tiny_model
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 BOUND = 2e-4
 PROMPT = [int(token) for token in np.random.default_rng(5).integers(4, 260, 90)]
 

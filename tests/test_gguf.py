@@ -15,6 +15,7 @@ from pyvosti.gguf_model import read_gguf_model, rotate_half_order
 from pyvosti.weights import Tensor
 from tiny_models import FAMILIES, save_tiny_model
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 GREEDY = SamplingParams(max_tokens=24, temperature=0, ignore_eos=True, prompt_logprobs=0)
 
 

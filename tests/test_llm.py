@@ -12,6 +12,7 @@ from pyvosti import LLM, ConfigError, RequestError, SamplingParams, digest
 from pyvosti.logprobs import top_k
 from reference_engine import ReferenceEngine
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 PROMPT = "The quick brown fox, 123"
 GREEDY = SamplingParams(max_tokens=12, temperature=0, ignore_eos=True)
 SEEDED = SamplingParams(max_tokens=12, temperature=0.9, top_p=0.95, seed=11, ignore_eos=True)
@@ -96,7 +97,7 @@ def test_a_refused_request_does_not_stop_the_others(tiny: LLM) -> None:
         ({"threads": 10**6}, "threads"),
         ({"max_seqs": 2**31 - 1}, "max_seqs"),
         ({"isa": "mmx"}, "isa"),
-        ({"backend": "cuda"}, "backend"),
+        ({"backend": "tpu"}, "backend"),
     ],
 )
 def test_wrong_options(tiny_folder: Path, options: dict[str, Any], said: str) -> None:

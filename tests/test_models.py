@@ -10,6 +10,7 @@ import pytest
 from pyvosti import LLM, ModelError, SamplingParams
 from pyvosti.models import find_models, resolve
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
