@@ -145,7 +145,9 @@ fn rope_scaling(config: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
 }
 
 fn parse_isa(name: Option<&str>) -> PyResult<Isa> {
-    name.map_or(Ok(Isa::best()), |name| Isa::named(name).map_err(PyValueError::new_err))
+    name.map_or(Ok(Isa::best()), |name| {
+        Isa::named(name).map_err(PyValueError::new_err)
+    })
 }
 
 fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
