@@ -57,13 +57,11 @@ proof fn lemma_frame<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>, k: 
     assert(run.keeps_contract());
     if launch.kernel is Store {
         let group = launch.layer.group;
-        if exists|c: int, p: int| #[trigger]
-            is_row(x.plan, c, p) && place(x.shape, x.plan, c, p, group) == s {
-            let (c, p) = choose|c: int, p: int| #[trigger]
-                is_row(x.plan, c, p) && place(x.shape, x.plan, c, p, group) == s;
+        if exists|c: int, p: int| run.stores_to(c, p, s) {
+            let (c, p) = choose|c: int, p: int| run.stores_to(c, p, s);
             assert(is_row(x.plan, c, p));
             assert(s.group == group);
-            assert(is_row(run.plan, c, p) && run.slot(c, p) == s);
+            assert(run.stores_to(c, p, s));
             assert((d[k + 1].memory)(s) == run.store(c, p, s));
             assert forall|l: Layer|
                 l.group == s.group && !#[trigger] stores(launch, l) && 0 <= l.index
@@ -319,7 +317,7 @@ proof fn lemma_row_step<R: Layers>(
         lemma_kept(x, d, k, s);
         lemma_frame(x, d, k, s);
         if stores(launch, l) {
-            assert(is_row(run.plan, c, p) && run.slot(c, p) == s);
+            assert(run.stores_to(c, p, s));
             assert((d[k + 1].memory)(s) == run.store(c, p, s));
         } else {
             assert(stored(program, k, l));

@@ -21,6 +21,7 @@ pub mod system_engine;
 pub mod system_execute;
 pub mod system_inv;
 pub mod toy;
+pub mod toy_layers;
 pub mod toy_runs;
 pub mod traces;
 pub mod witness;

@@ -74,8 +74,8 @@ impl<R: RowFunctions> Launched<R> {
         let read = |b: Buffer| (self.before.buffers)(c, p, b);
         value::<R>(self.weights, self.launch, token, p as nat, read, Seq::new((p + 1) as nat, cell))
     }
-    pub open spec fn slot(self, c: int, p: int) -> Slot {
-        place(self.shape, self.plan, c, p, self.launch.layer.group)
+    pub open spec fn stores_to(self, c: int, p: int, s: Slot) -> bool {
+        is_row(self.plan, c, p) && place(self.shape, self.plan, c, p, self.launch.layer.group) == s
     }
     /// Slot `s` after the launch, if it is that of row (`c`, `p`).
     pub open spec fn store(self, c: int, p: int, s: Slot) -> Seq<R::Cell> {
@@ -86,17 +86,15 @@ impl<R: RowFunctions> Launched<R> {
         let (d, d2, plan, launch) = (self.before, self.after, self.plan, self.launch);
         &&& forall|c: int, p: int, b: Buffer| is_row(plan, c, p) ==> #[trigger] (d2.buffers)(c, p, b)
             == if launch.out == Some(b) { self.value(c, p) } else { (d.buffers)(c, p, b) }
-        &&& if launch.kernel is Store {
-            &&& forall|c: int, p: int| #[trigger] is_row(plan, c, p)
-                ==> (d2.memory)(self.slot(c, p)) == self.store(c, p, self.slot(c, p))
-            &&& forall|s: Slot| (forall|c: int, p: int|
-                #[trigger] is_row(plan, c, p) ==> self.slot(c, p) != s)
-                ==> #[trigger] (d2.memory)(s) == (d.memory)(s)
-        } else { d2.memory == d.memory }
-        &&& if launch.kernel is Head {
-            forall|c: int, p: int| is_row(plan, c, p) && p >= plan[c].logits_from ==> #[trigger]
-                (d2.logits)(c, p) == R::head(self.weights, launch.weight, self.value(c, p))
-        } else { d2.logits == d.logits }
+        &&& launch.kernel is Store || d2.memory == d.memory
+        &&& launch.kernel is Store ==> forall|c: int, p: int, s: Slot|
+            #[trigger] self.stores_to(c, p, s) ==> (d2.memory)(s) == self.store(c, p, s)
+        &&& launch.kernel is Store ==> forall|s: Slot| (exists|c: int, p: int| self.stores_to(c, p, s))
+            || #[trigger] (d2.memory)(s) == (d.memory)(s)
+        &&& launch.kernel is Head || d2.logits == d.logits
+        &&& launch.kernel is Head ==> forall|c: int, p: int| is_row(plan, c, p)
+            && p >= plan[c].logits_from ==> #[trigger] (d2.logits)(c, p)
+            == R::head(self.weights, launch.weight, self.value(c, p))
     }
 }
 

@@ -1,0 +1,180 @@
+//! The launches' contract can be kept, for all row functions and every well-formed plan; and a toy model
+//! of two layers in two groups keeps every obligation of a model of layers.
+use vstd::prelude::*;
+use crate::trusted::*;
+use crate::proofs::composition::*;
+use crate::proofs::decoder::*;
+
+verus! {
+
+/// The device after a launch that does what it has to.
+pub open spec fn ideal_launch<R: RowFunctions>(x: Launched<R>) -> Device<R> {
+    Device {
+        memory: if x.launch.kernel is Store {
+            |s: Slot|
+                if exists|c: int, p: int| x.stores_to(c, p, s) {
+                    let (c, p) = choose|c: int, p: int| x.stores_to(c, p, s);
+                    x.store(c, p, s)
+                } else {
+                    (x.before.memory)(s)
+                }
+        } else {
+            x.before.memory
+        },
+        buffers: |c: int, p: int, b: Buffer|
+            if x.launch.out == Some(b) {
+                x.value(c, p)
+            } else {
+                (x.before.buffers)(c, p, b)
+            },
+        logits: if x.launch.kernel is Head {
+            |c: int, p: int| R::head(x.weights, x.launch.weight, x.value(c, p))
+        } else {
+            x.before.logits
+        },
+    }
+}
+
+/// Each slot has one writer, so the choice of one in `ideal_launch` is no choice.
+proof fn lemma_ideal_store<R: RowFunctions>(x: Launched<R>, c: int, p: int, s: Slot)
+    requires
+        plan_wf(x.shape, x.plan),
+        x.launch.kernel is Store,
+        0 <= x.launch.layer.group < x.shape.groups(),
+        x.stores_to(c, p, s),
+    ensures
+        (ideal_launch(x).memory)(s) == x.store(c, p, s),
+{
+    let g = x.launch.layer.group;
+    let (d, q) = choose|d: int, q: int| x.stores_to(d, q, s);
+    assert(x.stores_to(d, q, s));
+    if (d, q) != (c, p) {
+        assert(is_read(x.plan, d, q));
+        assert(place(x.shape, x.plan, c, p, g) != place(x.shape, x.plan, d, q, g));
+    }
+}
+
+pub proof fn lemma_ideal_launch<R: RowFunctions>(x: Launched<R>)
+    requires
+        plan_wf(x.shape, x.plan),
+        x.launch.kernel is Store ==> 0 <= x.launch.layer.group < x.shape.groups(),
+        x.after == ideal_launch(x),
+    ensures
+        x.keeps_contract(),
+{
+    if x.launch.kernel is Store {
+        assert forall|c: int, p: int, s: Slot| #[trigger]
+            x.stores_to(c, p, s) implies (x.after.memory)(s) == x.store(c, p, s) by {
+            lemma_ideal_store(x, c, p, s);
+        }
+    }
+}
+
+/// Row functions that keep, as a number, a trace of what they were given.
+pub struct ToyLayers;
+
+impl RowFunctions for ToyLayers {
+    type Weights = int;
+
+    type Row = int;
+
+    type Cell = int;
+
+    type Logits = int;
+
+    type State = int;
+
+    open spec fn embed(w: int, weight: int, token: Token) -> int {
+        w + token
+    }
+
+    open spec fn norm(w: int, weight: int, x: int) -> int {
+        x + weight
+    }
+
+    open spec fn linear(w: int, weight: int, x: int) -> int {
+        3 * x + weight
+    }
+
+    open spec fn rope(w: int, weight: int, position: nat, x: int) -> int {
+        x + 5 * position
+    }
+
+    open spec fn store(x: int) -> int {
+        x
+    }
+
+    open spec fn attention(layer: Layer, x: int, cells: Seq<int>) -> int {
+        cells.fold_left(x, |sum: int, cell: int| 7 * sum + cell)
+    }
+
+    open spec fn add(x: int, y: int) -> int {
+        x + y
+    }
+
+    open spec fn gate(x: int) -> int {
+        2 * x
+    }
+
+    open spec fn head(w: int, weight: int, x: int) -> int {
+        x
+    }
+
+    open spec fn sample(l: int, s: int, history: Seq<Token>) -> (Token, int) {
+        (l + s, s + 1)
+    }
+}
+
+impl Launches for ToyLayers {
+    open spec fn launches(x: Launched<ToyLayers>) -> bool {
+        &&& x.launch.kernel is Store ==> 0 <= x.launch.layer.group < x.shape.groups()
+        &&& x.after == ideal_launch(x)
+    }
+
+    proof fn launch_contract(x: Launched<ToyLayers>) {
+        lemma_ideal_launch(x);
+    }
+}
+
+/// One layer in each of two groups.
+pub open spec fn two_layers() -> Seq<Layer> {
+    seq![Layer { group: 0, index: 0 }, Layer { group: 1, index: 0 }]
+}
+
+impl Layers for ToyLayers {
+    open spec fn depths() -> Seq<nat> {
+        seq![1nat, 1]
+    }
+
+    open spec fn program() -> Seq<Launch> {
+        decoder(two_layers())
+    }
+
+    proof fn program_ok() {
+        let layers = two_layers();
+        assert forall|l: Layer| #[trigger] is_layer(Self::depths(), l) implies layers.contains(
+            l,
+        ) by {
+            if l.group == 0 {
+                assert(layers[0] == l);
+            } else {
+                assert(layers[1] == l);
+            }
+        }
+        lemma_decoder_wf(layers, Self::depths());
+    }
+}
+
+/// So theorem 1 speaks of something: for a whole plan the toy's launches keep the kernel contract.
+pub proof fn lemma_toy_layers(x: Execution<Layered<ToyLayers>>)
+    requires
+        x.shape.groups() == 2,
+        plan_wf(x.shape, x.plan),
+        Layered::<ToyLayers>::executes(x),
+    ensures
+        x.rows_computed(),
+{
+    Layered::<ToyLayers>::contract(x);
+}
+
+} // verus!
