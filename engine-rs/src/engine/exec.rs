@@ -36,10 +36,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Between calls the scheduler is whole and no plan is half made.
+    /// Between calls the scheduler is whole, no plan is half made, and nothing that is over and not
+    /// in flight holds a seat or a block.
     #[verifier::type_invariant]
     pub closed spec fn wf(self) -> bool {
-        self.s.inv() && self.s.draft == 0
+        self.s.inv() && self.s.settled() && self.s.draft == 0
     }
 
     /// All that the engine knows.
@@ -129,6 +130,13 @@ impl Engine {
                 )
             },
             out.1 is None ==> out.0.state().plans@ == self.state().plans@,
+            // Progress: there is a plan while a sequence is unfinished and nothing is in flight,
+            self.state().queue@.len() == 0 && unfinished(self.state()) && self.state().next_plan
+                < u64::MAX ==> out.1 is Some,
+            // and a plan begins with the next rows of the oldest sequence, when none is in flight
+            out.1 is Some && self.state().eldest_ready() ==> out.0.state().eldest_served(
+                self.state(),
+            ),
     {
         proof {
             use_type_invariant(&self);

@@ -144,7 +144,7 @@ impl Scheduler {
     ) -> (r: Result<Self, ConfigError>)
         ensures
             r matches Ok(s) ==> {
-                &&& s.inv()
+                &&& s.inv() && s.settled()
                 &&& s.draft == 0
                 &&& s.config.block_size == block_size
                 &&& s.config.max_seqs == max_seqs

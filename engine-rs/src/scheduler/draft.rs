@@ -113,4 +113,65 @@ impl Scheduler {
     }
 }
 
+/// Some sequence waits or runs.
+pub open spec fn unfinished(s: Scheduler) -> bool {
+    exists|i: int|
+        0 <= i < s.seqs@.len() && ((#[trigger] s.seqs@[i]).phase is Waiting
+            || s.seqs@[i].phase is Running)
+}
+
+impl Scheduler {
+    /// The oldest sequence with a seat runs, and has no row in flight.
+    pub open spec fn eldest_ready(&self) -> bool {
+        &&& self.running@.len() > 0
+        &&& self.seqs@[self.running@[0] as int].phase is Running
+        &&& self.seqs@[self.running@[0] as int].in_flight == 0
+    }
+
+    /// In this state the next rows of the eldest of `o` come first in the newest plan, and it keeps
+    /// its seat.
+    pub open spec fn eldest_served(&self, o: Scheduler) -> bool {
+        let n = o.queue@.len() as int;
+        let i = o.running@[0];
+        let e = self.queue@[n];
+        &&& self.running@.len() > 0 && self.running@[0] == i
+        &&& self.queue@.len() > n
+        &&& e.seq == i && e.seat == o.seqs@[i as int].seat
+        &&& o.seqs@[i as int].planned == e.from < e.to
+    }
+
+    /// A running sequence with nothing in flight has rows to plan.
+    pub(super) proof fn lemma_has_rows(&self, i: int)
+        requires
+            self.inv(),
+            0 <= i < self.seqs@.len(),
+            self.seqs@[i].phase is Running,
+            self.seqs@[i].in_flight == 0,
+        ensures
+            self.seqs@[i].planned < goal(self.seqs@[i]),
+    {
+        let s = self.seqs@[i];
+        assert(s.live());
+        assert(s.wf(self.config));
+        assert(track_ok(self.queue@, i, s));
+        lemma_track_none(self.queue@, i, Track { ok: true, pos: s.computed as int, len: s.len() });
+    }
+
+    /// Nothing in flight: whoever has a seat runs, with nothing in flight.
+    pub(super) proof fn lemma_idle_runs(&self, k: int)
+        requires
+            self.inv(),
+            self.idle(),
+            0 <= k < self.running@.len(),
+        ensures
+            self.seqs@[self.running@[k] as int].phase is Running,
+            self.seqs@[self.running@[k] as int].in_flight == 0,
+    {
+        let i = self.running@[k] as int;
+        assert(self.seqs@[i].live());
+        assert(entries_of(self.queue@, i) == 0);
+        assert(drained(self.seqs@[i]));
+    }
+}
+
 } // verus!

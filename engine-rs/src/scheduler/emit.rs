@@ -19,6 +19,10 @@ impl Scheduler {
             final(self).plan_wf(p),
             p.id == old(self).next_plan,
             p.seats@.len() == old(self).draft,
+            forall|k: int|
+                0 <= k < old(self).draft ==> #[trigger] p.seats@[k] == old(self).queue@[old(
+                    self,
+                ).queue@.len() - old(self).draft + k].seat,
     {
         let updates = self.take_updates();
         let rows = self.draft_rows as usize;

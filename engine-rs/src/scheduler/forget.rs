@@ -18,6 +18,8 @@ impl Scheduler {
         ensures
             final(self).inv(),
             final(self).waiting@ == old(self).waiting@.drop_first(),
+            final(self).only_seq(old(self), old(self).waiting@[0] as int),
+            final(self).seqs@[old(self).waiting@[0] as int].phase is Free,
             final(self).running == old(self).running,
             final(self).same_work(old(self)),
             final(self).groups == old(self).groups,

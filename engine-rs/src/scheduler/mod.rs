@@ -16,6 +16,7 @@ mod proof_commit;
 mod proof_emit;
 mod proof_plan;
 mod proof_requests;
+mod proof_reserve;
 mod proof_seats;
 mod relog;
 mod requests;
@@ -27,6 +28,7 @@ mod seats;
 mod share;
 mod spec;
 mod tables;
+mod waiting;
 
 pub use commit::*;
 pub use create::*;
@@ -38,6 +40,7 @@ pub use tables::*;
 #[cfg(verus_only)]
 pub use {
     admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, proof::*, proof_admit::*,
-    proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*, proof_seats::*, reserve::*,
-    retire::*, rows::*, schedule::*, seats::*, share::*,
+    proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*, proof_reserve::*,
+    proof_seats::*, relog::*, reserve::*, retire::*, rows::*, schedule::*, seats::*, share::*,
+    waiting::*,
 };

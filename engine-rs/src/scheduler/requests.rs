@@ -49,6 +49,7 @@ impl Scheduler {
             final(self).inv(),
             final(self).draft == 0,
             r is Err ==> *final(self) == *old(self),
+            old(self).settled() ==> final(self).settled(),
             r is Ok ==> old(self).admissible(prompt@, max_tokens, logits_from),
             r matches Ok(id) ==> final(self).added(
                 old(self),
@@ -234,6 +235,7 @@ impl Scheduler {
             final(self).inv(),
             final(self).draft == 0,
             r is Err ==> *final(self) == *old(self),
+            old(self).settled() ==> final(self).settled(),
             r matches Ok(child) ==> exists|j: u32|
                 {
                     let p = #[trigger] old(self).seqs@[j as int];

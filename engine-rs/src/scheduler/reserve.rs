@@ -33,9 +33,10 @@ impl Scheduler {
             old(self).inv(),
             i < old(self).seqs@.len(),
             old(self).seqs@[i as int].phase is Running,
-            to < old(self).config.max_model_len,
+            to < old(self).seqs@[i as int].max_len,
         ensures
             final(self).inv(),
+            !ok ==> !old(self).alone(i as int),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             ok ==> final(self).covers(i as int, to as int),
     {
@@ -43,9 +44,20 @@ impl Scheduler {
         let seat = self.seqs[i as usize].seat;
         let blocks = blocks_for(to, self.config.block_size);
         assert(before.seqs@[i as int].live());
+        assert(before.seqs@[i as int].wf(before.config));
         let ok = grow_all(Ghost(self.config), &mut self.groups, seat, blocks);
         proof {
             lemma_grew(before, *self, i as int);
+            if !ok && before.alone(i as int) {
+                before.lemma_alone_fits(i as int, to, blocks as int);
+                let g = choose|g: int|
+                    0 <= g < before.groups@.len() && lacks(
+                        #[trigger] before.groups@[g],
+                        seat as int,
+                        blocks as int,
+                    );
+                assert(group_ok(before.config, before.groups@[g]));
+            }
             if ok {
                 assert forall|g: int| 0 <= g < self.groups@.len() implies to <= (
                 #[trigger] self.groups@[g]).seat(seat as int).table.len()
@@ -68,7 +80,7 @@ impl Scheduler {
             old(self).inv(),
             k < old(self).running@.len(),
             old(self).seqs@[old(self).running@[k as int] as int].phase is Running,
-            to < old(self).config.max_model_len,
+            to < old(self).seqs@[old(self).running@[k as int] as int].max_len,
             old(self).draft_within(k as int),
         ensures
             final(self).inv(),
@@ -84,6 +96,8 @@ impl Scheduler {
                 self,
             ).running@[k as int] as int],
             ok ==> final(self).covers(final(self).running@[k as int] as int, to as int),
+            k == 0 && old(self).idle() ==> ok,
+            old(self).settled() ==> final(self).settled(),
     {
         let ghost before = *self;
         let i = self.running[k];
@@ -104,8 +118,9 @@ impl Scheduler {
                 self.seqs@.len() == before.seqs@.len(),
                 self.seqs@[i as int] == before.seqs@[i as int],
                 self.seqs@[i as int].phase is Running,
-                to < self.config.max_model_len,
+                to < self.seqs@[i as int].max_len,
                 before == *old(self),
+                before.settled() ==> self.settled(),
             decreases self.running@.len(),
         {
             if self.grow(i, to) {
@@ -113,6 +128,11 @@ impl Scheduler {
             }
             let last = self.running.len() - 1;
             if last == k {
+                proof {
+                    if k == 0 {
+                        assert(self.running@ =~= seq![i]);
+                    }
+                }
                 return false;
             }
             let y = self.running[last] as usize;
@@ -129,61 +149,21 @@ impl Scheduler {
             proof {
                 assert(self.running@ =~= before.running@.take(self.running@.len() as int));
                 self.lemma_draft_kept(prev, k as int);
+                if before.settled() {
+                    prev.lemma_settled_kept(*self, prev.running@.last() as int);
+                }
             }
         }
     }
-}
 
-/// Only the tables of running sequence `i` got longer.
-pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
-    requires
-        a.inv(),
-        b == (Scheduler { groups: b.groups, ..a }),
-        0 <= i < a.seqs@.len(),
-        a.seqs@[i].phase is Running,
-        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        forall|g: int|
-            0 <= g < b.groups@.len() ==> extends(
-                a.groups@[g].seat(a.seqs@[i].seat as int),
-                (#[trigger] b.groups@[g]).seat(a.seqs@[i].seat as int),
-            ),
-    ensures
-        b.inv(),
-{
-    let seat = a.seqs@[i].seat as int;
-    assert(a.seqs@[i].live());
-    assert forall|j: int, g: int|
-        #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
-        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-        if j == i {
-            let v = a.groups@[g].seat(seat);
-            let w = b.groups@[g].seat(seat);
-            assert(extends(v, w));
-            lemma_extends_holds(v, w, a.seqs@[j].tokens@, a.seqs@[j].computed as int);
-            lemma_mul_le(v.table.len(), w.table.len(), a.config.block_size as nat);
-        } else {
-            assert(a.seqs@[j].live());
-            assert(a.seqs@[j].seat != a.seqs@[i].seat);
-            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
-                a.seqs@[j].seat as int,
-            ));
-        }
+    /// Nothing is in flight, and nothing that is over holds a seat.
+    pub open spec fn idle(&self) -> bool {
+        self.queue@.len() == 0 && self.settled()
     }
-    assert forall|m: int, g: int|
-        #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
-        assert(a.free_seats@.contains(a.free_seats@[m]));
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
-            a.free_seats@[m] as int,
-        ));
+
+    /// The only sequence with a seat.
+    pub open spec fn alone(&self, i: int) -> bool {
+        self.running@ == seq![i as u32]
     }
 }
 

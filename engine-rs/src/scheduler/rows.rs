@@ -59,12 +59,18 @@ impl Scheduler {
         ensures
             final(self).inv(),
             final(self).only_seq(old(self), i as int),
-            groups_frame(old(self).config, old(self).groups@, final(self).groups@, old(self).seqs@[i as int].seat as int),
+            groups_frame(
+                old(self).config,
+                old(self).groups@,
+                final(self).groups@,
+                old(self).seqs@[i as int].seat as int,
+            ),
             final(self).running == old(self).running,
             final(self).waiting == old(self).waiting,
             final(self).plans == old(self).plans,
             final(self).free_seats == old(self).free_seats,
             final(self).next_plan == old(self).next_plan,
+            final(self).seqs@[i as int].phase is Running,
             final(self).draft == old(self).draft + 1,
             final(self).draft_rows == old(self).draft_rows + n,
             final(self).queue@.len() == old(self).queue@.len() + 1,
@@ -122,12 +128,13 @@ impl Scheduler {
             self.covers(i, to),
         ensures
             self.seqs@[i].seat < self.config.max_seqs,
-            forall|g: int| 0 <= g < self.groups@.len() ==> writable(
-                (#[trigger] self.groups@[g]).seat(self.seqs@[i].seat as int),
-                from,
-                to,
-                self.config.block_size,
-            ),
+            forall|g: int|
+                0 <= g < self.groups@.len() ==> writable(
+                    (#[trigger] self.groups@[g]).seat(self.seqs@[i].seat as int),
+                    from,
+                    to,
+                    self.config.block_size,
+                ),
     {
         assert(self.seqs@[i].live());
         assert forall|g: int| 0 <= g < self.groups@.len() implies writable(
@@ -155,11 +162,12 @@ impl Scheduler {
             b.seqs@[i].computed == self.seqs@[i].computed,
             self.covers(i, b.seqs@[i].planned as int),
             groups_frame(self.config, self.groups@, b.groups@, self.seqs@[i].seat as int),
-            forall|g: int| 0 <= g < b.groups@.len() ==> dirtied(
-                self.groups@[g].seat(self.seqs@[i].seat as int),
-                (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
-                from,
-            ),
+            forall|g: int|
+                0 <= g < b.groups@.len() ==> dirtied(
+                    self.groups@[g].seat(self.seqs@[i].seat as int),
+                    (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
+                    from,
+                ),
         ensures
             b.tables_ok(),
             b.groups_ok(),

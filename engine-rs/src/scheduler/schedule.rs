@@ -2,6 +2,7 @@
 use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -18,6 +19,10 @@ impl Scheduler {
             final(self).draft == 0,
             final(self).config == old(self).config,
             plan is None ==> final(self).plans == old(self).plans,
+            old(self).idle() && unfinished(*old(self)) && old(self).next_plan < u64::MAX
+                ==> plan is Some,
+            old(self).settled() ==> final(self).settled(),
+            old(self).eldest_ready() && plan is Some ==> final(self).eldest_served(*old(self)),
             plan matches Some(p) ==> {
                 &&& final(self).plan_wf(p)
                 &&& p.id == old(self).next_plan
@@ -29,10 +34,7 @@ impl Scheduler {
         if self.next_plan == u64::MAX {
             return None;
         }
-        let (left, clear) = self.schedule_running(self.config.max_batched_tokens);
-        if clear {
-            self.schedule_waiting(left);
-        }
+        self.choose_rows();
         if self.draft == 0 {
             return None;
         }
@@ -43,6 +45,47 @@ impl Scheduler {
             self.lemma_same_plan(before, plan);
         }
         Some(plan)
+    }
+
+    /// Fills the draft: rows of running sequences, then of waiting ones.
+    fn choose_rows(&mut self)
+        requires
+            old(self).inv(),
+            old(self).draft == 0,
+        ensures
+            final(self).inv(),
+            final(self).config == old(self).config,
+            final(self).plans == old(self).plans,
+            final(self).next_plan == old(self).next_plan,
+            old(self).settled() ==> final(self).settled(),
+            old(self).idle() && unfinished(*old(self)) ==> final(self).draft > 0,
+            old(self).eldest_ready() && final(self).draft > 0 ==> final(self).eldest_served(
+                *old(self),
+            ),
+    {
+        let (left, clear) = self.schedule_running(self.config.max_batched_tokens);
+        proof {
+            if old(self).idle() && unfinished(*old(self)) && old(self).running@.len() == 0 {
+                let i = choose|i: int|
+                    0 <= i < old(self).seqs@.len() && ((#[trigger] old(
+                        self,
+                    ).seqs@[i]).phase is Waiting || old(self).seqs@[i].phase is Running);
+                if old(self).seqs@[i].phase is Running {
+                    assert(old(self).seqs@[i].live());
+                    assert(old(self).running@.contains(i as u32));
+                }
+                assert(self.someone_waits());
+            }
+        }
+        if clear {
+            let ghost before = *self;
+            self.schedule_waiting(left);
+            proof {
+                if old(self).eldest_ready() {
+                    before.lemma_still_served(*self, *old(self));
+                }
+            }
+        }
     }
 
     /// The draft becomes the newest plan in flight.
@@ -91,11 +134,24 @@ impl Scheduler {
             final(self).next_plan == old(self).next_plan,
             final(self).draft_within(final(self).running@.len() as int),
             final(self).draft_rows + r.0 == budget,
+            old(self).settled() ==> final(self).settled(),
+            old(self).running@.len() == 0 ==> *final(self) == *old(self) && r == (budget, true),
+            old(self).eldest_ready() && final(self).draft > 0 ==> final(self).eldest_served(
+                *old(self),
+            ),
+            old(self).idle() && old(self).running@.len() > 0 && budget > 0 ==> final(self).draft
+                > 0,
+            old(self).eldest_ready() && final(self).draft == 0 && budget > 0 ==> !r.1,
     {
         let mut left = budget;
         let mut k: usize = 0;
         let mut clear = true;
         let count = self.running.len();
+        proof {
+            if self.idle() && count > 0 {
+                self.lemma_idle_runs(0);
+            }
+        }
         while k < self.running.len() && left > 0
             invariant
                 self.inv(),
@@ -107,12 +163,28 @@ impl Scheduler {
                 left <= budget,
                 self.draft_rows + left == budget,
                 clear ==> self.running@.len() == count,
+                old(self).settled() ==> self.settled(),
+                count == old(self).running@.len(),
+                k == 0 ==> *self == *old(self) && left == budget && clear,
+                old(self).idle() && count > 0 ==> old(self).eldest_ready(),
+                k > 0 ==> self.running@[0] == old(self).running@[0],
+                k > 0 && old(self).eldest_ready() ==> self.draft > 0 && self.eldest_served(
+                    *old(self),
+                ),
             decreases self.running@.len() - k,
         {
             let i = self.running[k];
             assert(self.seqs@[self.running@[k as int] as int].live());
             let running = self.seqs[i as usize].is_running();
             let ghost before = *self;
+            proof {
+                if k == 0 && self.idle() {
+                    self.lemma_idle_runs(0);
+                }
+                if k == 0 && self.eldest_ready() {
+                    self.lemma_has_rows(i as int);
+                }
+            }
             if running {
                 assert(self.seqs@[i as int].wf(self.config));
                 let todo = self.todo(i);
@@ -141,6 +213,14 @@ impl Scheduler {
                     left -= n;
                     proof {
                         self.lemma_draft_pushed(mid, k as int);
+                        if mid.settled() {
+                            mid.lemma_settled_kept(*self, i as int);
+                        }
+                        if k > 0 && old(self).eldest_ready() {
+                            assert(self.queue@.drop_last()[old(self).queue@.len() as int]
+                                == mid.queue@[old(self).queue@.len() as int]);
+                            assert(mid.queue == before.queue);
+                        }
                     }
                 } else {
                     proof {
@@ -158,109 +238,6 @@ impl Scheduler {
             self.lemma_draft_grows(k as int, self.running@.len() as int);
         }
         (left, clear)
-    }
-
-    /// Seats for the waiting sequences, first come first served, as far as seats, blocks and budget
-    /// go.
-    fn schedule_waiting(&mut self, budget: u32)
-        requires
-            old(self).inv(),
-            old(self).draft_within(old(self).running@.len() as int),
-            old(self).draft_rows + budget <= u32::MAX,
-        ensures
-            final(self).inv(),
-            final(self).config == old(self).config,
-            final(self).plans == old(self).plans,
-            final(self).next_plan == old(self).next_plan,
-            final(self).draft_within(final(self).running@.len() as int),
-    {
-        let mut left = budget;
-        while left > 0 && self.waiting.len() > 0 && self.free_seats.len() > 0
-            invariant
-                self.inv(),
-                self.config == old(self).config,
-                self.plans == old(self).plans,
-                self.next_plan == old(self).next_plan,
-                self.draft_within(self.running@.len() as int),
-                self.draft_rows + left <= u32::MAX,
-            decreases self.waiting@.len(), left,
-        {
-            let i = self.waiting[0];
-            let ghost before = *self;
-            assert(i == self.waiting@[0]);
-            assert(self.seqs@[self.waiting@[0] as int].wf(self.config));
-            let dropped = matches!(self.seqs[i as usize].phase, Phase::Dropped);
-            if dropped {
-                self.forget_front();
-                proof {
-                    self.lemma_draft_kept(before, before.running@.len() as int);
-                }
-                continue;
-            }
-            if self.parent_busy(i) {
-                return;
-            }
-            self.admit();
-            let k = self.running.len() - 1;
-            proof {
-                assert(self.running@[k as int] == i);
-                self.lemma_draft_kept(before, before.running@.len() as int);
-                assert(self.seqs@[self.running@[k as int] as int].live());
-                assert(self.seqs@[i as int].wf(self.config));
-            }
-            let todo = self.todo(i);
-            let n = if todo < left {
-                todo
-            } else {
-                left
-            };
-            let to = self.seqs[i as usize].planned + n;
-            if !self.reserve(k, to) {
-                let ghost mid = *self;
-                proof {
-                    assert(self.running@.len() == k + 1);
-                    assert(self.running@.last() == i);
-                }
-                self.preempt_last();
-                proof {
-                    self.lemma_draft_kept(mid, k as int);
-                }
-                return;
-            }
-            let ghost mid = *self;
-            proof {
-                assert(self.running@.len() == k + 1);
-                self.lemma_not_in_draft(k as int);
-            }
-            self.add_entry(i, n);
-            left -= n;
-            proof {
-                self.lemma_draft_pushed(mid, k as int);
-            }
-        }
-    }
-
-    /// The parent still computes the prompt that sequence `i` would share.
-    fn parent_busy(&self, i: u32) -> bool
-        requires
-            self.inv(),
-            i < self.seqs@.len(),
-            self.seqs@[i as int].phase is Waiting,
-    {
-        let seq = &self.seqs[i as usize];
-        assert(seq.wf(self.config));
-        match seq.parent {
-            Some((j, generation)) => {
-                if j as usize >= self.seqs.len() {
-                    return false;
-                }
-                let parent = &self.seqs[j as usize];
-                let running = parent.is_running();
-                running && parent.generation == generation && parent.computed < seq.prompt_len
-                    && seq.tokens.len() == seq.prompt_len as usize
-            },
-            None => false,
-        }
     }
 }
 

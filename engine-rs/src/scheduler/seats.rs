@@ -21,6 +21,7 @@ impl Scheduler {
         ensures
             final(self).inv(),
             final(self).only_seq(old(self), old(self).running@.last() as int),
+            final(self).seqs@[old(self).running@.last() as int].phase is Waiting,
             final(self).running@ == old(self).running@.drop_last(),
             final(self).waiting@ == seq![old(self).running@.last()] + old(self).waiting@,
             final(self).queue == old(self).queue,

@@ -78,6 +78,11 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
     }
 }
 
+/// Too few free blocks for the seat's table to have `blocks` of them.
+pub open spec fn lacks(g: LayerGroup, seat: int, blocks: int) -> bool {
+    blocks > g.seat(seat).table.len() + g.num_free()
+}
+
 /// Makes every table of the seat cover `blocks` blocks; `false` when some group has too few free
 /// ones (tables of other groups may have grown).
 pub fn grow_all(
@@ -102,6 +107,12 @@ pub fn grow_all(
             0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
                 seat as int,
             ).table.len() >= blocks,
+        !ok ==> exists|g: int|
+            0 <= g < old(groups)@.len() && lacks(
+                #[trigger] old(groups)@[g],
+                seat as int,
+                blocks as int,
+            ),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -127,6 +138,9 @@ pub fn grow_all(
                     before[h].seat(seat as int),
                     (#[trigger] groups@[h]).seat(seat as int),
                 ),
+            forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
+            !ok ==> exists|h: int|
+                0 <= h < before.len() && lacks(#[trigger] before[h], seat as int, blocks as int),
             ok ==> forall|h: int|
                 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() >= blocks,
         decreases groups@.len() - g,
@@ -163,6 +177,7 @@ pub fn grow_all(
             assert(extends(a, b));
         }
         if !grown {
+            assert(lacks(before[g as int], seat as int, blocks as int));
             ok = false;
         }
         g += 1;
@@ -250,19 +265,21 @@ pub fn dirty_all(
         seat < c.max_seqs,
         from <= to,
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int| 0 <= g < old(groups)@.len() ==> writable(
-            (#[trigger] old(groups)@[g]).seat(seat as int),
-            from as int,
-            to as int,
-            c.block_size,
-        ),
+        forall|g: int|
+            0 <= g < old(groups)@.len() ==> writable(
+                (#[trigger] old(groups)@[g]).seat(seat as int),
+                from as int,
+                to as int,
+                c.block_size,
+            ),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int| 0 <= g < final(groups)@.len() ==> dirtied(
-            old(groups)@[g].seat(seat as int),
-            (#[trigger] final(groups)@[g]).seat(seat as int),
-            from as int,
-        ),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> dirtied(
+                old(groups)@[g].seat(seat as int),
+                (#[trigger] final(groups)@[g]).seat(seat as int),
+                from as int,
+            ),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -273,18 +290,20 @@ pub fn dirty_all(
             seat < c.max_seqs,
             from <= to,
             groups_frame(c, before, groups@, seat as int),
-            forall|h: int| 0 <= h < g ==> dirtied(
-                before[h].seat(seat as int),
-                (#[trigger] groups@[h]).seat(seat as int),
-                from as int,
-            ),
+            forall|h: int|
+                0 <= h < g ==> dirtied(
+                    before[h].seat(seat as int),
+                    (#[trigger] groups@[h]).seat(seat as int),
+                    from as int,
+                ),
             forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
-            forall|h: int| 0 <= h < before.len() ==> writable(
-                (#[trigger] before[h]).seat(seat as int),
-                from as int,
-                to as int,
-                c.block_size,
-            ),
+            forall|h: int|
+                0 <= h < before.len() ==> writable(
+                    (#[trigger] before[h]).seat(seat as int),
+                    from as int,
+                    to as int,
+                    c.block_size,
+                ),
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;

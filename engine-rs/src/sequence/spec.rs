@@ -102,9 +102,9 @@ impl Sequence {
         &&& forall|p: int| 0 <= p < self.len() ==> #[trigger] self.tokens@[p] < c.vocab_size
     }
 
-    /// Logits still to come start at a known token.
+    /// Logits still to come start at a known token that is not computed.
     pub open spec fn need_ok(&self) -> bool {
-        self.need_from < self.len()
+        self.computed <= self.need_from < self.len()
     }
 
     pub open spec fn counters_ok(&self) -> bool {
