@@ -129,8 +129,9 @@ class AuditedEngine(EngineMirror):
         """Cancels the newest plan in flight; whatever it wrote is spoiled."""
         flight = self.flights.pop()
         self.engine.cancel(flight.plan.plan_id)
-        flight.cancelled = True
-        if flight.last_token is not None:
+        if flight.last_token is None:
+            self.to_run.pop()
+        else:
             self.device.spoil(flight.plan)
             self.device.last_token[:] = flight.last_token
         sampled = set(flight.plan.sample_seqs.tolist())
@@ -187,11 +188,8 @@ class AuditedEngine(EngineMirror):
             self.run_next()
 
     def run_next(self) -> None:
-        """The device runs the oldest plan that it has not; of a cancelled one, the updates."""
+        """The device runs the oldest plan that it has not, unless that is cancelled first."""
         flight = self.to_run.popleft()
-        if flight.cancelled:
-            self.device.update_tables(flight.plan)
-            return
         flight.last_token = self.device.last_token.copy()
         keys = [self.sequences[i].solo.key for i in flight.plan.seq_ids.tolist()]
         flight.result = self.device.execute(flight.plan, keys)

@@ -58,7 +58,6 @@ class Flight:
     plan: Any
     last_token: NDArray[np.uint32] | None = None
     result: tuple[NDArray[np.uint64], NDArray[np.uint32]] | None = None
-    cancelled: bool = False
 
 
 @dataclass
@@ -181,8 +180,11 @@ class EngineMirror:
             for seat, index, block in zip(*(a.tolist() for a in update), strict=True):
                 assert block < group.num_blocks
                 if seat in seated and seat not in arrived:
-                    assert index == len(group.rows.get(seat, [])), "a running row changed"
-                    self._fresh(group, seat, block)
+                    row = group.rows.get(seat, [])
+                    if index == len(row):
+                        self._fresh(group, seat, block)
+                    else:  # what a cancelled plan carried goes out again
+                        assert self.seen["cancelled"] and row[index:] and row[index] == block
                 else:  # updates of a seat that was left again may come before
                     row = rows.setdefault(seat, [])
                     if index == 0:
@@ -327,6 +329,7 @@ class EngineMirror:
     def audit(self) -> None:
         """The engine's counts are the mirror's."""
         stats = self.engine.stats()
+        assert self.engine.plans().tolist() == [f.plan.plan_id for f in self.flights]
         assert stats["plans"] == len(self.flights)
         assert stats["running"] == len(self.running) <= self.max_seqs
         assert stats["waiting"] >= len(self.waiting)

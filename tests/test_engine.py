@@ -210,7 +210,8 @@ def test_cancelled_plan_leaves_nothing_to_find() -> None:
     for name in ("token_ids", "positions", "query_start", "logits_rows", "sample_seqs"):
         assert getattr(again, name).tolist() == getattr(second, name).tolist()
     assert again.slots[0].tolist() == second.slots[0].tolist()
-    assert not len(again.table_updates[0][0]), "the tables have them already"
+    for now, before in zip(again.table_updates[0], second.table_updates[0], strict=True):
+        assert now.tolist() == before.tolist(), "the runner may not have seen them"
     engine.drain()
 
 
