@@ -75,6 +75,8 @@ class Engine:
     def commit(self, plan_id: int, tokens: NDArray[np.uint32]) -> NDArray[np.uint8]: ...
     def cancel(self, plan_id: int) -> None: ...
     def abort(self, seq_id: int) -> bool: ...
+    def plans(self) -> NDArray[np.uint64]:
+        """u64[P]: ids of the plans in flight, oldest first."""
     def reset_cache(self) -> None: ...
     def stats(self) -> dict[str, int]: ...
 
@@ -105,6 +107,18 @@ class CpuModel:
         logits_rows: NDArray[np.uint32],
     ) -> NDArray[np.float32]:
         """Writes the rows' KV, returns f32[L, vocab]."""
+    def fill_slot(self, group: int, slot: int, value: float) -> None:
+        """Overwrites a slot's keys and values, for tests that poison free pages."""
+    @property
+    def threads(self) -> int: ...
+
+def measure_cpu(threads: int, rounds: int) -> tuple[float, float]:
+    """Multiply-then-adds and bytes read a second, best of `rounds`."""
+
+def dequantize(
+    tensor: tuple[str, tuple[int, ...], NDArray[np.uint8]], isa: str | None = None
+) -> NDArray[np.float32]:
+    """The values that the CPU backend reads from a tensor: f32[rows, columns]."""
 
 def cpu_isas() -> list[str]:
     """Builds of the CPU kernels that this processor can run, the fastest last."""

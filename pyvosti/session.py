@@ -52,6 +52,7 @@ class Session:
 
         An exception on the way (Ctrl-C too) cancels the plan: the engine is as before the step.
         """
+        self._cancel_leftovers()
         plan = self.engine.schedule()
         if plan is None:
             raise RuntimeError("the engine has nothing to schedule, but requests are open")
@@ -79,6 +80,11 @@ class Session:
         sample.finish(reason)
         if self._open.pop(sample.sequence_id, None) is not None:
             self.engine.abort(sample.sequence_id)
+
+    def _cancel_leftovers(self) -> None:
+        """Cancels what a step that was interrupted before it had its plan in hand left in flight."""
+        for plan_id in reversed(self.engine.plans().tolist()):
+            self.engine.cancel(plan_id)
 
     def _withdraw(self, plan: Plan) -> None:
         """Cancels a plan; when it has been committed, ends its requests: they miss a token."""

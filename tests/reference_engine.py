@@ -178,6 +178,10 @@ class ReferenceEngine:
                 return True
         return False
 
+    def plans(self) -> np.ndarray:
+        flying = [] if self.in_flight is None else [self.in_flight.plan_id]
+        return np.array(flying, np.uint64)
+
     def reset_cache(self) -> None:
         for pool in self.pools:
             for block in list(pool.prefix_of):

@@ -227,6 +227,20 @@ def test_another_stream_survives_an_interrupted_step(tiny: LLM) -> None:
     assert last.output.outputs[0].digests == expected
 
 
+def test_a_plan_that_got_lost_is_made_again(tiny: LLM) -> None:
+    """Ctrl-C between `schedule()` and its assignment: the plan, with its table updates, is gone."""
+    params = SamplingParams(max_tokens=40, temperature=0.0, ignore_eos=True)
+    expected = tiny.generate(PROMPT, params)[0].outputs[0].digests
+    tiny.reset_prefix_cache()
+    stream = tiny.generate_stream(PROMPT, params)
+    for _ in range(40):
+        chunk = next(stream)
+        tiny.session.engine.schedule()
+    *_, last = [chunk, *stream]
+    assert last.output is not None
+    assert last.output.outputs[0].digests == expected
+
+
 def test_samples(tiny: LLM) -> None:
     one = tiny.generate(PROMPT, SEEDED)[0]
     params = SamplingParams(
