@@ -1,13 +1,15 @@
 //! The attention part of a step: keys and values to their slots, then each row over its splits.
 
 use crate::batch::first_seen;
-use crate::forward::{blocks_mut, for_rows, row, Given, Pass};
+use crate::buffers::{blocks_mut, row};
+use crate::config::Config;
+use crate::forward::{for_rows, Given, Pass};
 use crate::kernels::attention::{attend, finish, merge, partial_blocks, View, SPLIT};
 use crate::kernels::norm::rms_norm;
 use crate::kernels::rope::rotate;
 use crate::lanes::Block;
 use crate::memory::{blocks_for, floats, floats_mut, SharedFloats};
-use crate::model::{stride, Config, Layer, LayerKv};
+use crate::model::{stride, Layer, LayerKv};
 
 /// Copies one head out of a row, normalising it if the model does (Qwen3), and turns it.
 struct HeadPlacer<'a> {

@@ -1,8 +1,8 @@
 //! One step: from token ids to logits, layer by layer, each operation over all rows.
 
-use std::ops::Range;
-
 use crate::batch::Step;
+use crate::buffers::{grow, row, row_mut, tile, Buffers};
+use crate::config::Config;
 use crate::isa::Isa;
 use crate::kernels::attention::partial_blocks;
 use crate::kernels::linear::{linear, read_row, Linear};
@@ -12,73 +12,11 @@ use crate::kernels::swiglu::swiglu;
 use crate::lanes::Block;
 use crate::matrix::Matrix;
 use crate::memory::{floats_mut, Error, SharedFloats};
-use crate::model::{bias, stride, Config, Layer, Model};
+use crate::model::{bias, stride, Layer, Model};
 use crate::pool::Pool;
 
 /// Rows that one task of a row-wise operation takes.
 const ROWS_PER_TASK: usize = 8;
-
-/// Activations, kept between steps. Rows are padded to whole units; the padding stays zero.
-#[derive(Default)]
-pub(crate) struct Buffers {
-    /// The residual stream.
-    pub x: Vec<Block>,
-    pub normed: Vec<Block>,
-    /// Output of `o` and `down`, not yet added to `x`.
-    pub branch: Vec<Block>,
-    pub q: Vec<Block>,
-    pub k: Vec<Block>,
-    pub v: Vec<Block>,
-    /// Queries after RoPE, each head padded to whole blocks.
-    pub heads: Vec<Block>,
-    pub attended: Vec<Block>,
-    pub gate: Vec<Block>,
-    pub up: Vec<Block>,
-    /// Cosines and sines of each row's position.
-    pub angles: Vec<Block>,
-    /// Partial results of attention, by row, head and split.
-    pub partials: Vec<Block>,
-}
-
-/// Makes `buffer` hold at least `len` blocks.
-fn grow(buffer: &mut Vec<Block>, len: usize) -> Result<(), Error> {
-    if buffer.len() < len {
-        let missing = len - buffer.len();
-        buffer.try_reserve_exact(missing).map_err(|_| {
-            Error::new(format!(
-                "not enough memory for activations ({missing} blocks)"
-            ))
-        })?;
-        buffer.resize(len, Block::ZERO);
-    }
-    Ok(())
-}
-
-/// Row `row` of a shared buffer of padded rows.
-///
-/// # Safety
-/// As for `SharedFloats::slice`.
-pub(crate) unsafe fn row_mut<'a>(
-    buffer: &SharedFloats<'a>,
-    row: usize,
-    width: usize,
-) -> &'a mut [Block] {
-    let width = stride(width);
-    blocks_mut(buffer.slice(row * width, width))
-}
-
-/// The blocks of a slice that begins and ends on block boundaries.
-pub(crate) fn blocks_mut(floats: &mut [f32]) -> &mut [Block] {
-    // SAFETY: any 64 aligned bytes are a Block; align_to_mut gives the aligned middle.
-    let (head, blocks, tail) = unsafe { floats.align_to_mut() };
-    assert!(head.is_empty() && tail.is_empty(), "not whole blocks");
-    blocks
-}
-
-pub(crate) fn row(buffer: &[Block], row: usize, width: usize) -> &[Block] {
-    let blocks = stride(width) / 16;
-    &buffer[row * blocks..][..blocks]
-}
 
 /// Runs `each(scratch, row)` for all rows, spread over the threads.
 pub(crate) fn for_rows(pool: &mut Pool, rows: usize, each: impl Fn(&mut [Block], usize) + Sync) {
@@ -346,20 +284,4 @@ fn linears(pool: &mut Pool, isa: Isa, jobs: &[Linear<'_>]) {
             task -= tiles(job);
         }
     });
-}
-
-/// The blocks of columns `columns` of a row; the last tile includes the padding.
-fn tile<'a>(
-    buffer: &SharedFloats<'a>,
-    row: usize,
-    columns: &Range<usize>,
-    width: usize,
-) -> &'a mut [Block] {
-    let end = if columns.end == width {
-        stride(width)
-    } else {
-        columns.end
-    };
-    // SAFETY: a tile's columns are one task's.
-    blocks_mut(unsafe { buffer.slice(row * stride(width) + columns.start, end - columns.start) })
 }

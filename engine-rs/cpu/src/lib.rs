@@ -7,11 +7,14 @@
 
 mod attend;
 pub mod batch;
+mod buffers;
+pub mod config;
 pub mod float_env;
 pub mod forward;
 pub mod isa;
 pub mod kernels;
 pub mod lanes;
+pub mod load;
 mod math;
 pub mod matrix;
 pub mod measure;

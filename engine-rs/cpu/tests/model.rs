@@ -5,10 +5,12 @@ mod common;
 
 use common::{difference, Random};
 use vosti_cpu::batch::{Batch, Table};
+use vosti_cpu::config::Config;
 use vosti_cpu::isa::Isa;
 use vosti_cpu::kernels::rope::RopeScaling;
+use vosti_cpu::load::Tensor;
 use vosti_cpu::matrix::Format;
-use vosti_cpu::model::{Config, Model, Tensor};
+use vosti_cpu::model::Model;
 
 const VOCAB: usize = 50;
 const BLOCK: usize = 8;

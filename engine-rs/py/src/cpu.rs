@@ -8,15 +8,17 @@ use numpy::{
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use vosti_cpu::batch::{Batch, Table};
 use vosti_cpu::isa::Isa;
 use vosti_cpu::kernels::linear::{read_row, scratch_blocks};
-use vosti_cpu::kernels::rope::RopeScaling;
 use vosti_cpu::lanes::LANES;
-use vosti_cpu::matrix::{Format, Matrix, UNIT};
+use vosti_cpu::load::Tensor;
+use vosti_cpu::matrix::{Matrix, UNIT};
 use vosti_cpu::memory::{floats, with_capacity, zeroed, Error};
-use vosti_cpu::model::{Config, Model, Tensor};
+use vosti_cpu::model::Model;
+
+use crate::cpu_arguments::{parse_config, parse_isa, parse_tensor};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<CpuModel>()?;
@@ -89,109 +91,6 @@ pub(crate) fn slice<'a>(name: &str, array: &'a PyReadonlyArray1<'_, u32>) -> PyR
     array
         .as_slice()
         .map_err(|_| PyValueError::new_err(format!("{name} must be contiguous")))
-}
-
-fn item<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
-    let value = dict
-        .get_item(key)?
-        .ok_or_else(|| PyValueError::new_err(format!("config has no {key:?}")))?;
-    value.extract::<T>().map_err(|e| {
-        let e: PyErr = Into::<PyErr>::into(e);
-        PyValueError::new_err(format!("config[{key:?}]: {e}"))
-    })
-}
-
-/// HF's dictionary; the kind is under `rope_type` (or `type` in older files).
-fn rope_scaling(config: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
-    let Some(scaling) = config
-        .get_item("rope_scaling")?
-        .filter(|value| !value.is_none())
-    else {
-        return Ok(RopeScaling::None);
-    };
-    let scaling: Bound<'_, PyDict> = scaling
-        .cast_into()
-        .map_err(|_| PyValueError::new_err("rope_scaling must be None or a dictionary"))?;
-    let key = if scaling.contains("rope_type")? {
-        "rope_type"
-    } else {
-        "type"
-    };
-    let number = |name: &str| -> PyResult<f64> {
-        let value: f64 = item(&scaling, name)?;
-        if value.is_finite() && value > 0.0 {
-            Ok(value)
-        } else {
-            Err(PyValueError::new_err(format!(
-                "rope_scaling: {name} must be positive"
-            )))
-        }
-    };
-    match item::<String>(&scaling, key)?.as_str() {
-        "default" => Ok(RopeScaling::None),
-        "linear" => Ok(RopeScaling::Linear {
-            factor: number("factor")?,
-        }),
-        "llama3" => Ok(RopeScaling::Llama3 {
-            factor: number("factor")?,
-            low_freq: number("low_freq_factor")?,
-            high_freq: number("high_freq_factor")?,
-            original_positions: number("original_max_position_embeddings")?,
-        }),
-        kind => Err(PyValueError::new_err(format!(
-            "rope_scaling of type {kind:?} is not supported; default, linear and llama3 are"
-        ))),
-    }
-}
-
-fn parse_isa(name: Option<&str>) -> PyResult<Isa> {
-    name.map_or(Ok(Isa::best()), |name| {
-        Isa::named(name).map_err(PyValueError::new_err)
-    })
-}
-
-fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
-    Ok(Config {
-        n_layers: item(config, "n_layers")?,
-        hidden: item(config, "hidden")?,
-        n_heads: item(config, "n_heads")?,
-        n_kv_heads: item(config, "n_kv_heads")?,
-        head_dim: item(config, "head_dim")?,
-        ffn: item(config, "ffn")?,
-        vocab: item(config, "vocab")?,
-        rms_eps: item(config, "rms_eps")?,
-        rope_theta: item(config, "rope_theta")?,
-        rope_scaling: rope_scaling(config)?,
-        qk_norm: item(config, "qk_norm")?,
-        tie_embeddings: item(config, "tie_embeddings")?,
-        layer_groups: item(config, "layer_groups")?,
-        group_windows: item(config, "group_windows")?,
-    })
-}
-
-/// Name, format, shape (a vector has one row) and bytes.
-type RawTensor<'py> = (String, Format, (usize, usize), PyReadonlyArray1<'py, u8>);
-
-fn parse_tensor<'py>(name: &str, tensor: &Bound<'py, PyAny>) -> PyResult<RawTensor<'py>> {
-    let parse = || -> PyResult<RawTensor<'py>> {
-        let (dtype, shape, raw): (String, Bound<'py, PyTuple>, PyReadonlyArray1<'py, u8>) =
-            tensor.extract()?;
-        let shape: Vec<usize> = shape.extract()?;
-        let (rows, cols) = match shape[..] {
-            [cols] => (1, cols),
-            [rows, cols] => (rows, cols),
-            _ => {
-                return Err(PyValueError::new_err(
-                    "the shape must have one or two numbers",
-                ))
-            }
-        };
-        raw.as_slice()
-            .map_err(|_| PyValueError::new_err("the bytes must be contiguous"))?;
-        let format = Format::named(&dtype).map_err(value_error)?;
-        Ok((name.to_owned(), format, (rows, cols), raw))
-    };
-    parse().map_err(|e| PyValueError::new_err(format!("tensor {name}: {e}")))
 }
 
 /// A decoder of the Llama family on the CPU.

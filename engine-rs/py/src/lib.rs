@@ -2,6 +2,7 @@
 use pyo3::prelude::*;
 
 mod cpu;
+mod cpu_arguments;
 mod engine;
 mod sampler;
 

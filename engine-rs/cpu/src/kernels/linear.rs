@@ -119,9 +119,9 @@ fn direct<L: Lanes, R: Read, const MR: usize, const NR: usize>(
             n,
         };
         if width == NR {
-            rows_of::<L, R, MR, NR>(job, panel, column);
+            rows_of::<L, R, MR, NR>(job, 0..job.rows, panel, column);
         } else {
-            rows_of::<L, R, MR, 1>(job, panel, column);
+            rows_of::<L, R, MR, 1>(job, 0..job.rows, panel, column);
         }
         column += width;
     }
@@ -146,22 +146,39 @@ fn unpacked<L: Lanes, R: Read, const MR: usize, const NR: usize>(
             let row = first + i;
             unpack::<L, R>(&units[row * n..][..n], packed, row * n, out, scratch);
         }
-        let mut i = 0;
-        while i < width {
-            let step = if width - i >= NR { NR } else { 1 };
-            let panel = Panel::<F32> {
-                units: &tile[i * n..][..step * n],
-                scales: &[],
-                n,
-            };
-            if step == NR {
-                rows_of::<L, F32, MR, NR>(job, panel, first + i);
-            } else {
-                rows_of::<L, F32, MR, 1>(job, panel, first + i);
-            }
-            i += step;
+        // A few rows stay in the nearest cache while the whole tile passes by.
+        for row in (0..job.rows).step_by(MR) {
+            let rows = row..job.rows.min(row + MR);
+            tile_of::<L, MR, NR>(job, rows, &tile[..width * n], first);
         }
         first += width;
+    }
+}
+
+/// `rows` against a tile of unpacked columns.
+#[inline(always)]
+fn tile_of<L: Lanes, const MR: usize, const NR: usize>(
+    job: &Linear<'_>,
+    rows: Range<usize>,
+    tile: &[Floats],
+    first: usize,
+) {
+    let n = job.weight.units();
+    let width = tile.len() / n;
+    let mut i = 0;
+    while i < width {
+        let step = if width - i >= NR { NR } else { 1 };
+        let panel = Panel::<F32> {
+            units: &tile[i * n..][..step * n],
+            scales: &[],
+            n,
+        };
+        if step == NR {
+            rows_of::<L, F32, MR, NR>(job, rows.clone(), panel, first + i);
+        } else {
+            rows_of::<L, F32, MR, 1>(job, rows.clone(), panel, first + i);
+        }
+        i += step;
     }
 }
 
@@ -180,19 +197,20 @@ impl<R: Read> Clone for Panel<'_, R> {
 
 impl<R: Read> Copy for Panel<'_, R> {}
 
-/// All rows of `x` against the `NR` columns of a panel.
+/// Rows of `x` against the `NR` columns of a panel.
 #[inline(always)]
 fn rows_of<L: Lanes, R: Read, const MR: usize, const NR: usize>(
     job: &Linear<'_>,
+    rows: Range<usize>,
     panel: Panel<'_, R>,
     column: usize,
 ) {
-    let mut row = 0;
-    while row + MR <= job.rows {
+    let mut row = rows.start;
+    while row + MR <= rows.end {
         store::<L, MR, NR>(job, dots::<L, R, MR, NR>(job.x, row, panel), row, column);
         row += MR;
     }
-    while row < job.rows {
+    while row < rows.end {
         store::<L, 1, NR>(job, dots::<L, R, 1, NR>(job.x, row, panel), row, column);
         row += 1;
     }

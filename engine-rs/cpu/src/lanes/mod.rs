@@ -5,13 +5,17 @@
 //! fixed tree; so all implementations give the same bits, and the tests compare them. There is no
 //! fused multiply-add.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod portable;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
-pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Avx2, Avx512};
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+pub(crate) use portable::Portable;
 
 /// Number of lanes; the unit in which rows are padded.
 pub const LANES: usize = 16;
