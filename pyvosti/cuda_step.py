@@ -88,9 +88,13 @@ class Step:
         for group, slots in enumerate(plan.slots):
             arrays.put(f"slots.{group}", slots.view(np.int32), -1)
         arrays.put("states", self.states, -1)
-        for prefix, tiles in (("tile", self.tiles), ("whole_tile", self.whole_tiles)):
-            for name, values in zip(("rows", "counts", "seats"), tiles, strict=True):
-                arrays.put(f"{prefix}_{name}", values, 0)
+        for prefix, (rows, counts, seats) in (
+            ("tile", self.tiles),
+            ("whole_tile", self.whole_tiles),
+        ):
+            arrays.put(f"{prefix}_rows", rows, 0)
+            arrays.put(f"{prefix}_counts", counts, 0)
+            arrays.put(f"{prefix}_seats", seats, 0)
 
 
 def tiles_of(

@@ -6,12 +6,18 @@ the schedule counts on.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("triton")
 
+from pyvosti import triton_kernels
 from pyvosti.triton_kernels.compile import Spec, check_pointers, compiled, fingerprint
 from pyvosti.triton_kernels.launches import all_specs, body_launches, head_launches
 from pyvosti.triton_kernels.schedule import SHARED_MEMORY, Shape, make_schedule
@@ -22,6 +28,11 @@ SHAPES = {
         rms_eps=1e-5, qkv_bias=False, qk_norm=False, layer_groups=(0, 0), windows=(0,), page=64,
         max_model_len=32768,
     ),
+    "wide-heads": Shape(
+        layers=1, hidden=2304, heads=28, kv_heads=4, head_dim=256, ffn=9216, vocab=32000,
+        rms_eps=1e-6, qkv_bias=False, qk_norm=True, layer_groups=(0,), windows=(4096,), page=128,
+        max_model_len=8192,
+    ),
     "narrow": Shape(
         layers=2, hidden=576, heads=9, kv_heads=3, head_dim=64, ffn=1536, vocab=49152,
         rms_eps=1e-6, qkv_bias=True, qk_norm=True, layer_groups=(0, 1), windows=(0, 512), page=16,
@@ -30,8 +41,9 @@ SHAPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("arch", [80, 90, 100])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name,arch", [*((name, 90) for name in SHAPES), ("narrow", 80), ("llama-8b", 100)]
+)
 def test_every_specialisation_compiles(name: str, arch: int) -> None:
     for spec in all_specs(make_schedule(SHAPES[name], arch)):
         kernel = compiled(spec, arch)
@@ -87,9 +99,15 @@ def test_strict_kernels_have_one_member() -> None:
     assert body_launches(schedule, 1, False) == body_launches(schedule, 256, False)
 
 
-def test_fingerprints_name_what_the_compiler_made() -> None:
-    spec = all_specs(make_schedule(SHAPES["narrow"], 90))[0]
-    assert fingerprint(spec, 90) == fingerprint(spec, 90) != fingerprint(spec, 80)
+def test_fingerprints_do_not_depend_on_the_folder(tmp_path: Path) -> None:
+    spec = next(s for s in all_specs(make_schedule(SHAPES["narrow"], 90)) if s.kernel == "linear")
+    here = Path(triton_kernels.__file__).parent
+    shutil.copytree(here, tmp_path / "elsewhere", ignore=shutil.ignore_patterns("__pycache__"))
+    code = f"from elsewhere.compile import Spec, fingerprint\nprint(fingerprint({spec!r}, 90))\n"
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.strip() == str(fingerprint(spec, 90)), done.stderr
+    assert fingerprint(spec, 90) != fingerprint(spec, 80)
 
 
 def test_refusals() -> None:

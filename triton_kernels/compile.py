@@ -77,9 +77,14 @@ class Spec:
 
 @cache
 def compiled(spec: Spec, arch: int) -> CompiledKernel:
-    """Compiles for an NVIDIA target: 80, 90 or 100. Needs no GPU."""
+    """Compiles for an NVIDIA target: 80, 90 or 100. Needs no GPU.
+
+    Without line information: with it, the result would depend on the folder of the source.
+    """
     options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, **dict(spec.options)}
-    return triton.compile(spec.source(), target=GPUTarget("cuda", arch, 32), options=options)
+    with triton.knobs.compilation.scope():
+        triton.knobs.compilation.disable_line_info = True
+        return triton.compile(spec.source(), target=GPUTarget("cuda", arch, 32), options=options)
 
 
 def fingerprint(spec: Spec, arch: int) -> dict[str, str]:
