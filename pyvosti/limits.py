@@ -9,7 +9,7 @@ from pyvosti._core import cpu_isas
 from pyvosti.config import ModelConfig
 from pyvosti.errors import ConfigError
 
-_DEFAULT_KV_TOKENS = 65_536
+_DEFAULT_KV_TOKENS = 16_384
 _MEMORY_SHARE = 0.25
 _MAX_THREADS = 1024
 
@@ -49,7 +49,7 @@ def make_limits(
     threads: int | None,
     isa: str | None,
 ) -> Limits:
-    """Fills in defaults: up to 65,536 tokens of KV, within a quarter of the machine's memory.
+    """Fills in defaults: up to 16,384 tokens of KV, within a quarter of the machine's memory.
 
     Raises ConfigError with one sentence for a value that cannot work.
     """

@@ -55,7 +55,7 @@ class LLM:
         """Loads a model: a folder, a GGUF file, a Hub id, or "smollm2".
 
         `backend` "auto" is the GPU where there is one. The KV pool has `num_blocks` blocks of
-        `block_size` tokens, or as many as hold `kv_cache_tokens`; by default up to 65,536 tokens
+        `block_size` tokens, or as many as hold `kv_cache_tokens`; by default up to 16,384 tokens
         within a quarter of memory. `record_*` keep logits (see `CompletionOutput`). Raises
         ModelError or ConfigError.
         """

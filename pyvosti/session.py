@@ -82,7 +82,7 @@ class Session:
             self.engine.abort(sample.sequence_id)
 
     def _cancel_leftovers(self) -> None:
-        """Cancels what a step that was interrupted before it had its plan in hand left in flight."""
+        """Cancels what a step that was interrupted before it had its plan in hand left."""
         for plan_id in reversed(self.engine.plans().tolist()):
             self.engine.cancel(plan_id)
 
