@@ -1,5 +1,7 @@
-//! The launch sequence of a decoder-only transformer (Llama, Qwen, Mistral): twelve launches a
-//! layer. The runner executes exactly this list, as data; `just verify` compares the two.
+//! A launch sequence of a decoder-only transformer (Llama, Qwen, Mistral): twelve launches a layer,
+//! and well-formed however many layers there are, in whatever groups. A backend that fuses or
+//! splits some of them has another list, to be shown well-formed in the same way; nothing compares
+//! this one with what a runner launches yet.
 use vstd::prelude::*;
 use crate::trusted::*;
 use crate::trusted::theorem::*;
