@@ -1,7 +1,6 @@
 //! Probes: from each trusted item, and from the hypotheses of each theorem, `false` must not
 //! follow. Every function here must FAIL to verify, one error each; one that verifies means a
 //! contradiction upstream. Compiled only with the feature `probes`.
-use vstd::prelude::*;
 use crate::model::*;
 use crate::proofs::composition::*;
 use crate::proofs::executions::*;
@@ -10,6 +9,7 @@ use crate::proofs::system_inv::*;
 use crate::proofs::toy::*;
 use crate::trusted::theorem::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use vosti_engine::engine;
-use vosti_engine::scheduler::{ConfigError, EngineError, Outcome};
+use vosti_engine::{ConfigError, EngineError, Outcome};
 
 type Array<T> = Py<PyArray1<T>>;
 
@@ -207,7 +207,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn new(py: Python<'_>, plan: vosti_engine::scheduler::Plan) -> Self {
+    fn new(py: Python<'_>, plan: vosti_engine::Plan) -> Self {
         let array = |v: Vec<u32>| v.into_pyarray(py).unbind();
         Plan {
             plan_id: plan.id,

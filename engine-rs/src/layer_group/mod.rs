@@ -26,7 +26,9 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+#[cfg(verus_only)]
 pub use inv::State;
+#[cfg(verus_only)]
 pub use spec::*;
 pub use tables::BlockTables;
 

@@ -106,16 +106,6 @@ impl BlockTables {
         self.row_len
     }
 
-    /// Number of seats.
-    pub fn seats(&self) -> (n: usize)
-        requires
-            self.inv(),
-        ensures
-            n == self.rows().len(),
-    {
-        self.lens.len()
-    }
-
     /// Entry `i` of the table of seat `s`.
     pub fn get(&self, s: usize, i: usize) -> (b: u32)
         requires

@@ -1,8 +1,8 @@
 //! Words for blocks, used in the theorems on memory and isolation.
+use crate::model::state::*;
+use crate::trusted::deployment::*;
 use vstd::prelude::*;
 use vstd::set_lib::*;
-use crate::trusted::deployment::*;
-use crate::model::state::*;
 
 verus! {
 

@@ -1,8 +1,8 @@
 //! The engine's invariant: a conjunction of short named predicates.
-use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::state::*;
 use crate::model::plans::*;
+use crate::model::state::*;
+use crate::trusted::deployment::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,7 +1,7 @@
 //! Plans in flight: how far each sequence has got once the first few of them are committed.
-use vstd::prelude::*;
-use crate::trusted::deployment::*;
 use crate::model::state::*;
+use crate::trusted::deployment::*;
+use vstd::prelude::*;
 
 verus! {
 

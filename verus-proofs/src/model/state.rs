@@ -1,6 +1,6 @@
 //! The engine's state, at token level: no floats, no device.
-use vstd::prelude::*;
 use crate::trusted::deployment::*;
+use vstd::prelude::*;
 
 verus! {
 

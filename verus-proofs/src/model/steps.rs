@@ -1,10 +1,10 @@
 //! The engine's steps: when each is allowed (`enabled`), and the state after it (`after`).
 //! Every public function of vosti-engine ensures a sequence of these; which ones it picks is its
 //! own policy, and the theorems hold for all.
-use vstd::prelude::*;
-use crate::trusted::deployment::*;
-use crate::model::state::*;
 use crate::model::plans::*;
+use crate::model::state::*;
+use crate::trusted::deployment::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,7 +1,7 @@
 //! Several steps in a row: what one public function of vosti-engine ensures.
-use vstd::prelude::*;
 use crate::model::state::*;
 use crate::model::steps::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,12 +1,12 @@
 //! Blocks: free, referenced, cached; and private while they are written.
-use vstd::prelude::*;
-use vstd::set_lib::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::execute::*;
 use crate::proofs::steps_table::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::*;
+use vstd::prelude::*;
+use vstd::set_lib::*;
 
 verus! {
 

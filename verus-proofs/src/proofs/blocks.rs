@@ -1,9 +1,9 @@
 //! Arithmetic of positions, blocks and offsets.
-use vstd::prelude::*;
+use crate::model::*;
+use crate::trusted::*;
 use vstd::arithmetic::div_mod::*;
 use vstd::arithmetic::mul::*;
-use crate::trusted::*;
-use crate::model::*;
+use vstd::prelude::*;
 
 verus! {
 

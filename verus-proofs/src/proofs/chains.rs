@@ -1,7 +1,7 @@
 //! Chains of chunks: what committing the oldest plan leaves of them.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -4,9 +4,9 @@
 //! Outside, induction over the launches; inside, all rows. A launch of layer l changes the cells of
 //! layer l alone, each layer is stored once and before its attention, so what attention reads of
 //! other rows is what the memory holds in the end: the reference needs no order of rows.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::proofs::launches::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

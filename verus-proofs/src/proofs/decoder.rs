@@ -2,10 +2,10 @@
 //! and well-formed however many layers there are, in whatever groups. A backend that fuses or
 //! splits some of them has another list, to be shown well-formed in the same way; nothing compares
 //! this one with what a runner launches yet.
-use vstd::prelude::*;
-use crate::trusted::*;
-use crate::trusted::theorem::*;
 use crate::proofs::composition::*;
+use crate::trusted::theorem::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

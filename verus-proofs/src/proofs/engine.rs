@@ -1,11 +1,11 @@
 //! The invariant is inductive: it holds of a new engine, and every step keeps it.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::ownership::*;
 use crate::proofs::steps_plan::*;
 use crate::proofs::steps_simple::*;
 use crate::proofs::steps_table::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

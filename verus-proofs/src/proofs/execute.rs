@@ -1,6 +1,4 @@
 //! The device executes a plan: from the kernel contract to the reference.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::chains::*;
 use crate::proofs::engine::*;
@@ -9,6 +7,8 @@ use crate::proofs::ownership::*;
 use crate::proofs::steps_table::*;
 use crate::proofs::streams::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,7 +1,4 @@
 //! From the inductive invariant to statements about executions.
-use vstd::prelude::*;
-use crate::trusted::*;
-use crate::trusted::theorem::*;
 use crate::model::*;
 use crate::proofs::engine::*;
 use crate::proofs::kv::*;
@@ -9,6 +6,9 @@ use crate::proofs::system_commit::*;
 use crate::proofs::system_engine::*;
 use crate::proofs::system_execute::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::theorem::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

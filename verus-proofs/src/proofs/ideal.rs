@@ -1,7 +1,7 @@
 //! The kernel contract can be kept: for every model and every well-formed plan there is an outcome
 //! that satisfies it. (So the contract is not contradictory; the toy device below is this one.)
-use vstd::prelude::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,7 +1,7 @@
 //! The prefix cache as one salt sees it.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

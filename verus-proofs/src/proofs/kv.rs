@@ -1,6 +1,6 @@
 //! The reference KV of a prefix, position by position; the reference run, output by output.
-use vstd::prelude::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

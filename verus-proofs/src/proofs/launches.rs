@@ -1,7 +1,7 @@
 //! Launch by launch, all rows at once: the proof behind composition.rs.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::proofs::composition::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

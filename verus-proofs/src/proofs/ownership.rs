@@ -1,8 +1,8 @@
 //! Writes are private: what ownership of blocks gives the plans.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::blocks::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,11 +1,11 @@
 //! Schedule and Commit.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::chains::*;
 use crate::proofs::ownership::*;
 use crate::proofs::steps_table::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

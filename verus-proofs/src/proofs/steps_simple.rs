@@ -1,9 +1,9 @@
 //! Steps that touch neither block tables nor content: Add, Fork, Abort, Cancel, Register, Evict,
 //! Reset, and those that give everything of a sequence up: Preempt, Finish, Load.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::blocks::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,9 +1,9 @@
 //! Steps that change a block table: Admit (prefix hit), Share (fork), Grow.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::steps_simple::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,8 +1,8 @@
 //! Streams: a sequence with the tokens drawn for it by executed plans that are still in flight.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,6 +1,4 @@
 //! Commit keeps the system's invariant: what was executed becomes what is known, and is given out.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::chains::*;
 use crate::proofs::engine::*;
@@ -9,6 +7,8 @@ use crate::proofs::steps_plan::*;
 use crate::proofs::streams::*;
 use crate::proofs::system_engine::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,6 +1,4 @@
 //! The engine's moves keep the system's invariant, all but Commit.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::engine::*;
@@ -9,6 +7,8 @@ use crate::proofs::steps_simple::*;
 use crate::proofs::steps_table::*;
 use crate::proofs::streams::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,12 +1,12 @@
 //! Execute keeps the system's invariant.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::engine::*;
 use crate::proofs::execute::*;
 use crate::proofs::steps_table::*;
 use crate::proofs::streams::*;
 use crate::proofs::system_inv::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

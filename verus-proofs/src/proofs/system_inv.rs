@@ -1,7 +1,7 @@
 //! The invariant of engine, device and log together.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,8 +1,8 @@
 //! A toy deployment: the KV of a position is its token prefix itself, read from all earlier
 //! positions; so are the logits; the sampler counts. It keeps every obligation of the traits.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::proofs::ideal::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

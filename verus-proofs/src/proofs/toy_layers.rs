@@ -1,9 +1,9 @@
 //! The launches' contract can be kept, for all row functions and every well-formed plan; and a toy
 //! model of two layers in two groups keeps every obligation of a model of layers.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::proofs::composition::*;
 use crate::proofs::decoder::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -1,10 +1,10 @@
 //! Executions of the toy system, built move by move.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::ideal::*;
 use crate::proofs::system_inv::*;
 use crate::proofs::toy::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

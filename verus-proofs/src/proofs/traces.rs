@@ -1,7 +1,7 @@
 //! Steps in a row: for the proofs that code refines the machine.
-use vstd::prelude::*;
 use crate::model::*;
 use crate::proofs::engine::*;
+use vstd::prelude::*;
 
 verus! {
 

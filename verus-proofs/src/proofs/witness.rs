@@ -6,11 +6,11 @@
 //! preempted with one output, resumes with a prefix hit, is forked, finishes in a mixed plan with
 //! its fork; the fork is aborted with rows in flight; then the cache is evicted, reset, and other
 //! weights are loaded.
-use vstd::prelude::*;
-use crate::trusted::*;
 use crate::model::*;
 use crate::proofs::toy::*;
 use crate::proofs::toy_runs::*;
+use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

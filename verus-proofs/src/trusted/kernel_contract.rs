@@ -1,7 +1,7 @@
 //! What the kernels owe: for a well-formed plan, each row is the reference model's `forward` of what its
 //! own block tables hold, whatever else is in the batch, and no other slot changes.
-use vstd::prelude::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -6,4 +6,6 @@ pub mod kernel_contract;
 pub mod row_functions;
 pub mod runner;
 pub mod theorem;
-pub use self::{deployment::*, kernel_contract::*, reference::*, row_functions::*, runner::*, sampler::*};
+pub use self::{
+    deployment::*, kernel_contract::*, reference::*, row_functions::*, runner::*, sampler::*,
+};

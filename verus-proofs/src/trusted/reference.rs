@@ -1,6 +1,6 @@
 //! The meaning of a request: what a model that computes one token after the other, alone, would say.
-use vstd::prelude::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

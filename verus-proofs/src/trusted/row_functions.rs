@@ -1,8 +1,8 @@
 //! Below the kernel contract: one row function for each kernel (schedule class), backed by the certificate
 //! named beside it. How `forward` is made of them, and why the contract of a whole plan follows from those
 //! of its launches: proofs/composition.rs.
-use vstd::prelude::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

@@ -10,9 +10,9 @@
 //!   rows, each in that request's own state and history;
 //! - what a request is given is what is logged here: its tokens, and its rows of logits;
 //! - weights change only by a Load step that the engine agreed to.
-use vstd::prelude::*;
 use crate::model::{state::*, steps::*};
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

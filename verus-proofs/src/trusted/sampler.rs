@@ -1,6 +1,6 @@
 //! The sampler: a function of one row of logits, its own state and its own request's tokens.
-use vstd::prelude::*;
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 

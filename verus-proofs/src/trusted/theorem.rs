@@ -4,10 +4,10 @@
 //! Assumed: the kernel contract (`Kernels`, or `Launches` below it), the runner (`runner_faithful`), that
 //! Verus, its library and Z3 are sound; and, for the engine's code, what vosti-engine is to prove: that it
 //! follows the machine of model/.
-use vstd::prelude::*;
 use crate::model::{blocks::*, state::*, steps::*};
 use crate::proofs::{accounting::*, executions::*, isolation::*};
 use crate::trusted::*;
+use vstd::prelude::*;
 
 verus! {
 
