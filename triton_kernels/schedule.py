@@ -240,7 +240,7 @@ def attention_class(shape: Shape, arch: int, size: int, strict: bool) -> Attenti
         room = SHARED_MEMORY[arch] - 2 * block_m * shape.head_dim * size
         return max(1, min(wanted, room // tile_bytes))
 
-    decode = (
+    decode: tuple[AttentionTile, ...] = (
         AttentionTile(8, 64, 4, stages(3, 64), 32),
         AttentionTile(32, small, 1, stages(2, small), 16),
         AttentionTile(128, small, 1, stages(2, small), 8),
