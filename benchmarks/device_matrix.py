@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from device_attention import ROW_KINDS, attention_cells, values
 from device_model import LLAMA_8B
-from device_tune import usable
 
 from pyvosti.cuda_launch import BoundKernel
 from pyvosti.triton_kernels.compile import Spec
+from pyvosti.triton_kernels.compile_all import compile_all
 from pyvosti.triton_kernels.launches import (
     Launch,
     all_specs,
@@ -227,7 +227,7 @@ def main() -> int:
     arguments = parser.parse_args()
     shape = replace(LLAMA_8B, layers=1, layer_groups=(0,), max_model_len=32768)
     schedule = make_schedule(shape, 90)
-    usable(all_specs(schedule))
+    compile_all(all_specs(schedule), 90)
     cells = Cells()
     for name in ("qkv", "o", "gate_up", "down", "head"):
         matmul_cells(cells, schedule, name, unchanged)

@@ -19,11 +19,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import torch
-from device_plans import UNKNOWN, Pages
-from device_tune import usable
+from device_plans import UNKNOWN, HandPlan, Pages
 
+from pyvosti.cuda_pending import Pending
 from pyvosti.cuda_runner import CudaRunner
 from pyvosti.cuda_weights import fused_weights, rotary_tables
+from pyvosti.draw import GREEDY
+from pyvosti.triton_kernels.compile_all import compile_all
 from pyvosti.triton_kernels.launches import all_specs
 from pyvosti.triton_kernels.schedule import Shape, make_schedule
 
@@ -73,7 +75,7 @@ def make_runner(
     weights=None,
 ) -> CudaRunner:
     schedule = make_schedule(shape, 90, strict)
-    usable(all_specs(schedule))  # compiles on all cores
+    compile_all(all_specs(schedule), 90)
     weights = weights or fused_weights(shape, random_fetch(shape, 1), tied)
     return CudaRunner(
         schedule, weights, rotary_tables(shape, theta, scaling),
@@ -278,6 +280,13 @@ WORK = ((1, 128, 512, 6.0), (64, 128, 512, 6.5), (256, 256, 256, 13.0), (8, 4096
 PEAK_BYTES, PEAK_FLOPS = 4.8e12, 790e12
 
 
+def greedy_step(runner: CudaRunner, plan: HandPlan) -> Pending:
+    """Starts a plan whose sampled rows are drawn greedily and whose logits stay on the GPU."""
+    return runner.start(
+        plan, [GREEDY] * len(plan.sample_seqs), np.zeros(len(plan.logits_rows), bool)
+    )
+
+
 def prefill(runner: CudaRunner, pages: Pages, prompts: list[np.ndarray], budget: int) -> list:
     """Prompts in full steps of at most `budget` rows; returns the last greedy tokens' handles."""
     handles, work, room = [], [], budget
@@ -289,10 +298,10 @@ def prefill(runner: CudaRunner, pages: Pages, prompts: list[np.ndarray], budget:
             at += len(part)
             room -= len(part)
             if room == 0:
-                handles.append(runner.step(pages.plan(work)))
+                handles.append(greedy_step(runner, pages.plan(work)))
                 work, room = [], budget
     if work:
-        handles.append(runner.step(pages.plan(work)))
+        handles.append(greedy_step(runner, pages.plan(work)))
     return handles
 
 
@@ -320,7 +329,7 @@ def speed(report: dict, layers: int = 32) -> bool:
             handles = []
             for i in range(outputs - 1):
                 plan = pages.plan([(s, prompt + i, unknown) for s in range(batch)])
-                handles.append(runner.step(plan))
+                handles.append(greedy_step(runner, plan))
                 if i >= 1:
                     handles[i - 1].wait()
             handles[-1].wait()
@@ -357,9 +366,9 @@ def profile(report: dict, runner: CudaRunner) -> None:
     for batch, context in ((1, 640), (64, 384), (256, 384), (8, 4224)):
         pages = Pages(2600, 64, 1, 3)
         plan = pages.plan([(s, context - 1, np.array([5])) for s in range(batch)])
-        runner.step(plan).wait()
+        greedy_step(runner, plan).wait()
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
-            runner.step(plan).wait()
+            greedy_step(runner, plan).wait()
             torch.cuda.synchronize()
         times = {e.key: e.device_time_total for e in trace.key_averages() if e.device_time_total}
         report.setdefault("profile", {})[f"{batch}/{context}"] = times

@@ -12,11 +12,10 @@ from pyvosti.cuda_runner import CudaRunner
 from pyvosti.cuda_weights import file_fetch, fused_weights, rotary_tables
 from pyvosti.errors import ConfigError
 from pyvosti.limits import Limits
+from pyvosti.triton_kernels.compile_all import CompileError, compile_all
+from pyvosti.triton_kernels.launches import all_specs
 from pyvosti.triton_kernels.schedule import SHARED_MEMORY, Shape, make_schedule
 from pyvosti.weights import Tensor
-
-BLOCK_SIZE = 64
-"""Tokens of a block that the attention kernel is fastest with."""
 
 
 def kernel_shape(config: ModelConfig, limits: Limits, dtype: str = "bfloat16") -> Shape:
@@ -60,19 +59,24 @@ def make_cuda_runner(
     if arch not in SHARED_MEMORY:
         raise ConfigError(f"the GPU kernels know sm_80, sm_90 and sm_100, not sm_{arch}")
     shape = kernel_shape(config, limits)
+    groups = len(shape.windows)
     try:
         schedule = make_schedule(shape, arch, strict)
+        compile_all(all_specs(schedule), arch)
         weights = fused_weights(shape, file_fetch(tensors), config.tie_embeddings)
-        return CudaRunner(
+        runner = CudaRunner(
             schedule,
             weights,
             rotary_tables(shape, config.rope_theta, config.rope_scaling),
-            num_blocks=[limits.num_blocks] * len(shape.windows),
+            num_blocks=None if limits.num_blocks is None else [limits.num_blocks] * groups,
             max_seqs=limits.max_seqs,
             max_batched_tokens=limits.max_batched_tokens,
+            memory_share=limits.gpu_memory_utilization,
             graphs=graphs,
         )
-    except (ValueError, MemoryError) as error:
+        runner.capture()
+        return runner
+    except (ValueError, MemoryError, CompileError) as error:
         raise ConfigError(str(error)) from None
     except torch.cuda.OutOfMemoryError:
         raise ConfigError("the model's weights do not fit in the GPU's free memory") from None

@@ -9,7 +9,7 @@ waits for the GPU until results are asked for, so the next plan may be prepared 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 from pyvosti.cuda_buffers import LOGITS_ROWS, allocate
 from pyvosti.cuda_launch import BoundKernel
+from pyvosti.cuda_pending import Pending
+from pyvosti.cuda_sampler import draw_tokens
 from pyvosti.cuda_step import DeviceArrays, Step, row_arrays
+from pyvosti.draw import GREEDY, Draw
 from pyvosti.triton_kernels.launches import ROW_COUNTS, Launch, body_launches, head_launches
 from pyvosti.triton_kernels.schedule import Schedule
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from pyvosti._core import Plan
 
 
-class Sequence:
+class BoundLaunches:
     """A list of launches bound to buffers, run one by one or as a captured graph."""
 
     def __init__(self, launches: list[Launch], buffers: Mapping[str, torch.Tensor]) -> None:
@@ -68,6 +71,8 @@ def extent(entry: int | str, sizes: Mapping[str, int]) -> int:
 class CudaRunner:
     """Holds weights, KV pools and block tables on the current CUDA device."""
 
+    max_in_flight = 2
+
     def __init__(
         self,
         schedule: Schedule,
@@ -91,34 +96,37 @@ class CudaRunner:
             schedule, max_batched_tokens, max_seqs, num_blocks, memory_share
         )
         self.buffers = {**weights, "cos": rotary[0], "sin": rotary[1], **memory}
-        self._bodies: dict[int, tuple[DeviceArrays, Sequence]] = {}
-        self._heads: dict[int, tuple[DeviceArrays, Sequence]] = {}
+        self._bodies: dict[int, tuple[DeviceArrays, BoundLaunches]] = {}
+        self._heads: dict[int, tuple[DeviceArrays, BoundLaunches]] = {}
         self._row_counts = (*(n for n in ROW_COUNTS if n < self.max_rows), self.max_rows)
 
-    def execute(self, plan: Plan) -> NDArray[np.float32]:
-        """f32[L, vocab]: the logits of the plan's L rows that are wanted."""
-        self.run_body(plan)
-        wanted = plan.logits_rows
-        out = np.empty((len(wanted), self.schedule.shape.vocab), np.float32)
-        for first in range(0, len(wanted), LOGITS_ROWS):
-            rows = wanted[first : first + LOGITS_ROWS]
-            self.run_head(rows, np.full(len(rows), -1))
-            out[first : first + len(rows)] = self.buffers["logits"][: len(rows)].cpu().numpy()
-        return out
-
-    def step(self, plan: Plan) -> GreedyTokens:
-        """Enqueues a plan whose wanted rows are all sampled greedily; waits for nothing.
+    def start(self, plan: Plan, draws: Sequence[Draw], kept: NDArray[np.bool_]) -> Pending:
+        """Enqueues the plan and the copy of its results; waits for nothing.
 
         Each token also becomes its seat's last token on the device, which a later plan's
         unknown tokens (0xFFFFFFFF) take.
         """
         self.run_body(plan)
-        tokens = []
-        for first in range(0, len(plan.sample_seqs), LOGITS_ROWS):
-            chosen = plan.sample_seqs[first : first + LOGITS_ROWS]
-            self.run_head(plan.query_start[chosen + 1] - 1, plan.seats[chosen])
-            tokens.append(self.buffers["greedy_tokens"][: len(chosen)].clone())
-        return GreedyTokens(tokens)
+        wanted = plan.logits_rows
+        sampled = np.searchsorted(wanted, plan.query_start[plan.sample_seqs + 1] - 1)
+        seats = np.full(len(wanted), -1)
+        seats[sampled] = plan.seats[plan.sample_seqs]
+        pending = Pending(len(draws), self.schedule.shape.vocab)
+        for first in range(0, len(wanted), LOGITS_ROWS):
+            chunk = slice(first, first + LOGITS_ROWS)
+            self.run_head(wanted[chunk], seats[chunk])
+            begin, end = np.searchsorted(sampled, [first, first + LOGITS_ROWS])
+            mine = np.arange(begin, end)
+            if len(mine):
+                self._draw(pending, mine, sampled[mine] - first, seats[sampled[mine]], draws)
+            pending.keep(self.buffers["logits"], np.flatnonzero(kept[chunk]))
+        pending.close()
+        return pending
+
+    def execute(self, plan: Plan) -> NDArray[np.float32]:
+        """f32[L, vocab]: the logits of the plan's L rows that are wanted."""
+        draws = [GREEDY] * len(plan.sample_seqs)
+        return self.start(plan, draws, np.ones(len(plan.logits_rows), bool)).wait().logits
 
     def run_body(self, plan: Plan) -> None:
         """Enqueues the forward pass of a plan's rows, up to the final norm."""
@@ -163,26 +171,45 @@ class CudaRunner:
         for padded in ROW_COUNTS:
             self._heads.setdefault(padded, self._make_head(padded))
 
+    def _draw(
+        self,
+        pending: Pending,
+        mine: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        seats: NDArray[np.int64],
+        draws: Sequence[Draw],
+    ) -> None:
+        """Draws `mine` of the tokens from `rows` of the logits; argmax has drawn the plain ones."""
+        plain = np.array([draws[index].plain for index in mine])
+        pending.take(mine[plain], self.buffers["greedy_tokens"], rows[plain])
+        chosen = np.flatnonzero(~plain)
+        if len(chosen):
+            tokens = draw_tokens(
+                self.schedule, self.buffers["logits"], self.buffers["last_tokens"],
+                rows[chosen], seats[chosen], [draws[index] for index in mine[chosen]],
+            )  # fmt: skip
+            pending.take(mine[chosen], tokens, np.arange(len(chosen)))
+
     def _tile_rows(self, padded: int) -> tuple[int, int]:
         shape, attention = self.schedule.shape, self.schedule.attention
         group = shape.heads // shape.kv_heads
         return attention.member(padded).block_m // group, attention.whole.block_m // group
 
-    def _make_body(self, padded: int) -> tuple[DeviceArrays, Sequence]:
+    def _make_body(self, padded: int) -> tuple[DeviceArrays, BoundLaunches]:
         whole = padded > ROW_COUNTS[-1]
         arrays = DeviceArrays(
             row_arrays(padded, len(self.schedule.shape.windows), padded, padded if whole else 0)
         )
         launches = body_launches(self.schedule, padded, whole)
-        sequence = Sequence(launches, self._with(arrays))
+        sequence = BoundLaunches(launches, self._with(arrays))
         if self.graphs and not whole:
             sizes = {"rows": padded, "tiles": padded, "whole_tiles": 0, "split_rows": padded}
             sequence.capture(sizes)
         return arrays, sequence
 
-    def _make_head(self, padded: int) -> tuple[DeviceArrays, Sequence]:
+    def _make_head(self, padded: int) -> tuple[DeviceArrays, BoundLaunches]:
         arrays = DeviceArrays({"logits_count": 1, "logits_rows": padded, "logits_seats": padded})
-        sequence = Sequence(head_launches(self.schedule, padded), self._with(arrays))
+        sequence = BoundLaunches(head_launches(self.schedule, padded), self._with(arrays))
         if self.graphs:
             sequence.capture({"logits": padded})
         return arrays, sequence
@@ -201,20 +228,3 @@ class CudaRunner:
             place = torch.from_numpy(flat[last]).pin_memory().cuda(non_blocking=True)
             value = torch.from_numpy(blocks[last].astype(np.int32)).pin_memory()
             table.view(-1)[place] = value.cuda(non_blocking=True)
-
-
-class GreedyTokens:
-    """Tokens of a step on their way to the host."""
-
-    def __init__(self, parts: list[torch.Tensor]) -> None:
-        self._host = [torch.empty(len(p), dtype=torch.int32, pin_memory=True) for p in parts]
-        for host, part in zip(self._host, parts, strict=True):
-            host.copy_(part, non_blocking=True)
-        self._done = torch.cuda.Event()
-        self._done.record()
-
-    def wait(self) -> NDArray[np.uint32]:
-        """u32[N], once the GPU has them."""
-        self._done.synchronize()
-        parts = [host.numpy() for host in self._host]
-        return np.concatenate(parts).astype(np.uint32) if parts else np.zeros(0, np.uint32)

@@ -7,76 +7,56 @@ Histories become integer counts (a scatter of ones); every float is computed by 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from pyvosti.cuda_launch import BoundKernel
+from pyvosti.draw import Draw
 from pyvosti.triton_kernels.launches import sampler_launches
 from pyvosti.triton_kernels.schedule import Schedule
 
-
-@dataclass
-class Draw:
-    """One row to sample. `position` is the output position, `seat` where the token is kept."""
-
-    row: int
-    seat: int
-    seed: int
-    sample_index: int
-    position: int
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    logit_bias: Mapping[int, float] = field(default_factory=dict)
-    prompt: NDArray[np.uint32] | Sequence[int] = ()
-    output: NDArray[np.uint32] | Sequence[int] = ()
-
-    @property
-    def penalised(self) -> bool:
-        """Whether the history changes the logits."""
-        penalties = (self.repetition_penalty - 1, self.presence_penalty, self.frequency_penalty)
-        return any(penalties)
+INTEGERS = ("sample_index", "position", "top_k")
+FLOATS = (
+    "temperature",
+    "top_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+)
 
 
 def draw_tokens(
-    schedule: Schedule, logits: torch.Tensor, last_tokens: torch.Tensor, draws: Sequence[Draw]
+    schedule: Schedule,
+    logits: torch.Tensor,
+    last_tokens: torch.Tensor,
+    rows: NDArray[np.int64],
+    seats: NDArray[np.int64],
+    draws: Sequence[Draw],
 ) -> torch.Tensor:
-    """i32[N] tokens on the device; each also becomes its seat's last token.
+    """i32[N] tokens on the device, enqueued on the current stream.
 
-    `logits`: f32[rows, vocab], of which each draw names one row.
+    `logits`: f32[any, vocab]; draw i reads row `rows[i]` of it, and its token also becomes the
+    last token of seat `seats[i]`.
     """
     vocab = schedule.shape.vocab
     biased = any(draw.logit_bias for draw in draws)
     penalised = any(draw.penalised for draw in draws)
+    seeds = np.array([draw.seed for draw in draws], np.uint64).view(np.int64)
+    min_p = [math.log(draw.min_p) if draw.min_p > 0 else -math.inf for draw in draws]
     buffers = {
         "logits": logits,
         "last_tokens": last_tokens,
         "adjusted": torch.empty(len(draws), vocab, device="cuda"),
         "sampled_tokens": torch.empty(len(draws), dtype=torch.int32, device="cuda"),
-        "sample_rows": column(draws, "row", torch.int32),
-        "sample_seats": column(draws, "seat", torch.int32),
-        "sample_indices": column(draws, "sample_index", torch.int32),
-        "output_positions": column(draws, "position", torch.int32),
-        "top_k": column(draws, "top_k", torch.int32),
-        "temperature": column(draws, "temperature", torch.float32),
-        "top_p": column(draws, "top_p", torch.float32),
-        "repetition": column(draws, "repetition_penalty", torch.float32),
-        "presence": column(draws, "presence_penalty", torch.float32),
-        "frequency": column(draws, "frequency_penalty", torch.float32),
-        "seeds": torch.from_numpy(
-            np.array([draw.seed for draw in draws], np.uint64).view(np.int64)
-        ).cuda(),
-        "log_min_p": torch.tensor(
-            [math.log(draw.min_p) if draw.min_p > 0 else -math.inf for draw in draws]
-        ).cuda(),
+        "sample_rows": sent(rows.astype(np.int32)),
+        "sample_seats": sent(seats.astype(np.int32)),
+        "seeds": sent(seeds),
+        "log_min_p": sent(np.array(min_p, np.float32)),
+        **{name: column(draws, name, np.int32) for name in INTEGERS},
+        **{name: column(draws, name, np.float32) for name in FLOATS},
     }
     unused = buffers["adjusted"]
     buffers["bias"] = bias_of(draws, vocab) if biased else unused
@@ -89,21 +69,26 @@ def draw_tokens(
     return buffers["sampled_tokens"]
 
 
-def column(draws: Sequence[Draw], name: str, kind: torch.dtype) -> torch.Tensor:
+def sent(values: NDArray[np.generic]) -> torch.Tensor:
+    """A copy on the device, without waiting for it."""
+    return torch.from_numpy(values).pin_memory().cuda(non_blocking=True)
+
+
+def column(draws: Sequence[Draw], name: str, kind: type[np.generic]) -> torch.Tensor:
     """One parameter of all draws, on the device."""
-    return torch.tensor([getattr(draw, name) for draw in draws], dtype=kind).cuda()
+    return sent(np.array([getattr(draw, name) for draw in draws], kind))
 
 
 def bias_of(draws: Sequence[Draw], vocab: int) -> torch.Tensor:
     """f32[N, vocab]: the logit biases, 0 elsewhere."""
-    bias = torch.zeros(len(draws), vocab)
+    bias = np.zeros((len(draws), vocab), np.float32)
     for row, draw in zip(bias, draws, strict=True):
         for token, value in draw.logit_bias.items():
             row[token] = value
-    return bias.cuda()
+    return sent(bias)
 
 
-def counts_of(histories: Sequence[NDArray[np.uint32] | Sequence[int]], vocab: int) -> torch.Tensor:
+def counts_of(histories: Sequence[NDArray[np.uint32]], vocab: int) -> torch.Tensor:
     """i32[N, vocab]: how often each token occurs in each history."""
-    counts = [np.bincount(np.asarray(h, np.int64), minlength=vocab) for h in histories]
-    return torch.from_numpy(np.stack(counts).astype(np.int32)).cuda()
+    counts = [np.bincount(history.astype(np.int64), minlength=vocab) for history in histories]
+    return sent(np.stack(counts).astype(np.int32))

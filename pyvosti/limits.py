@@ -9,6 +9,8 @@ from pyvosti._core import cpu_isas
 from pyvosti.config import ModelConfig
 from pyvosti.errors import ConfigError
 
+DEFAULTS = {"cpu": (16, 128, 256), "cuda": (64, 256, 2048)}
+"""By backend: block_size, max_seqs, max_batched_tokens."""
 _DEFAULT_KV_TOKENS = 16_384
 _MEMORY_SHARE = 0.25
 _MAX_THREADS = 1024
@@ -17,8 +19,8 @@ _MAX_THREADS = 1024
 class Limits(NamedTuple):
     """Sizes of one engine, checked."""
 
-    num_blocks: int
-    """Blocks in the pool of each layer group."""
+    num_blocks: int | None
+    """Blocks in the pool of each layer group; None: as many as fit in the GPU's memory."""
     block_size: int
     """Tokens of a block."""
     max_seqs: int
@@ -30,6 +32,8 @@ class Limits(NamedTuple):
     threads: int
     isa: str | None
     """Build of the CPU kernels, one of `cpu_isas()`; None: the fastest."""
+    gpu_memory_utilization: float
+    """The share of the GPU's free memory that the pool may take when `num_blocks` is None."""
 
     @property
     def max_blocks(self) -> int:
@@ -39,40 +43,49 @@ class Limits(NamedTuple):
 
 def make_limits(
     config: ModelConfig,
+    backend: str,
     *,
     num_blocks: int | None,
     kv_cache_tokens: int | None,
-    block_size: int,
-    max_seqs: int,
-    max_batched_tokens: int,
+    block_size: int | None,
+    max_seqs: int | None,
+    max_batched_tokens: int | None,
     max_model_len: int | None,
     threads: int | None,
     isa: str | None,
+    gpu_memory_utilization: float,
 ) -> Limits:
-    """Fills in defaults: up to 16,384 tokens of KV, within a quarter of the machine's memory.
+    """Fills in the backend's defaults.
 
-    Raises ConfigError with one sentence for a value that cannot work.
+    The pool: what fits in the GPU's memory; on the CPU up to 16,384 tokens, within a quarter of
+    the machine's memory. Raises ConfigError with one sentence for a value that cannot work.
     """
+    defaults = DEFAULTS.get(backend, DEFAULTS["cpu"])
+    block_size = defaults[0] if block_size is None else block_size
+    max_seqs = defaults[1] if max_seqs is None else max_seqs
+    max_batched_tokens = defaults[2] if max_batched_tokens is None else max_batched_tokens
     _positive("block_size", block_size)
     _positive("max_seqs", max_seqs)
     _positive("max_batched_tokens", max_batched_tokens)
     if num_blocks is not None and kv_cache_tokens is not None:
         raise ConfigError("give num_blocks or kv_cache_tokens, not both")
-    if num_blocks is None:
-        if kv_cache_tokens is None:
-            kv_cache_tokens = _default_kv_tokens(config)
-            kv_cache_tokens = max(block_size, kv_cache_tokens)
+    if num_blocks is None and kv_cache_tokens is None and backend != "cuda":
+        kv_cache_tokens = max(block_size, _default_kv_tokens(config))
+    if kv_cache_tokens is not None:
         _positive("kv_cache_tokens", kv_cache_tokens)
         num_blocks = kv_cache_tokens // block_size
         if num_blocks == 0:
             raise ConfigError(
                 f"kv_cache_tokens = {kv_cache_tokens} holds no block of {block_size} tokens"
             )
-    _positive("num_blocks", num_blocks)
-    if num_blocks * block_size >= 2**31:
-        raise ConfigError(f"{num_blocks} blocks of {block_size} tokens are too many: below 2**31")
-    pool = num_blocks * block_size
+    if num_blocks is not None:
+        _positive("num_blocks", num_blocks)
+        if num_blocks * block_size >= 2**31:
+            raise ConfigError(
+                f"{num_blocks} blocks of {block_size} tokens are too many: below 2**31"
+            )
     if max_model_len is None:
+        pool = config.context if num_blocks is None else num_blocks * block_size
         max_model_len = min(config.context, pool)
     _positive("max_model_len", max_model_len)
     if max_model_len > config.context:
@@ -85,7 +98,14 @@ def make_limits(
         raise ConfigError(f"threads must be at most {_MAX_THREADS}, not {threads}")
     if isa is not None and isa not in cpu_isas():
         raise ConfigError(f"isa must be one of {', '.join(cpu_isas())}, not {isa!r}")
-    return Limits(num_blocks, block_size, max_seqs, max_batched_tokens, max_model_len, threads, isa)
+    if not 0 < gpu_memory_utilization <= 1:
+        raise ConfigError(
+            f"gpu_memory_utilization must be above 0 and at most 1, not {gpu_memory_utilization!r}"
+        )
+    return Limits(
+        num_blocks, block_size, max_seqs, max_batched_tokens, max_model_len, threads, isa,
+        gpu_memory_utilization,
+    )  # fmt: skip
 
 
 def _positive(name: str, value: object) -> None:

@@ -42,27 +42,34 @@ class LLM:
         backend: Backend = "auto",
         num_blocks: int | None = None,
         kv_cache_tokens: int | None = None,
-        block_size: int = 16,
-        max_seqs: int = 128,
-        max_batched_tokens: int = 256,
+        block_size: int | None = None,
+        max_seqs: int | None = None,
+        max_batched_tokens: int | None = None,
         max_model_len: int | None = None,
         prefix_cache: bool = True,
         threads: int | None = None,
         isa: str | None = None,
+        gpu_memory_utilization: float = 0.9,
+        strict_kernels: bool = False,
         record_logits: bool = False,
         record_digests: bool = False,
     ) -> None:
         """Loads a model: a folder, a GGUF file, a Hub id, or "smollm2".
 
         `backend` "auto" is the GPU where there is one. The KV pool has `num_blocks` blocks of
-        `block_size` tokens, or as many as hold `kv_cache_tokens`; by default up to 16,384 tokens
-        within a quarter of memory. `record_*` keep logits (see `CompletionOutput`). Raises
-        ModelError or ConfigError.
+        `block_size` tokens (16; GPU 64), or as many as hold `kv_cache_tokens`; by default up to
+        16,384 tokens within a quarter of memory, and on the GPU `gpu_memory_utilization` of what
+        is free there. A step has at most `max_seqs` sequences (128; GPU 256) and
+        `max_batched_tokens` rows (256; GPU 2,048). `strict_kernels` pins one GPU kernel for each
+        operation, where else a tile of the same schedule class is picked by the number of rows.
+        `record_*` keep logits (see `CompletionOutput`). Raises ModelError or ConfigError.
         """
+        chosen = default_backend() if backend == "auto" else backend
         loaded = load_model(model)
         self.name, self.config, self.tokenizer = loaded.name, loaded.config, loaded.tokenizer
         self.limits = make_limits(
             loaded.config,
+            chosen,
             num_blocks=num_blocks,
             kv_cache_tokens=kv_cache_tokens,
             block_size=block_size,
@@ -71,24 +78,21 @@ class LLM:
             max_model_len=max_model_len,
             threads=threads,
             isa=isa,
+            gpu_memory_utilization=gpu_memory_utilization,
         )
         self.recording = Recording(record_logits, record_digests)
-        _, group_windows = self.config.layer_groups(self.limits.max_model_len)
         try:
+            runner = make_runner(
+                chosen, self.config, loaded.tensors, self.limits, strict_kernels=strict_kernels
+            )
             engine = Engine(
-                [self.limits.num_blocks] * len(group_windows),
+                runner.num_blocks,
                 self.limits.block_size,
                 self.limits.max_seqs,
                 self.limits.max_batched_tokens,
                 self.limits.max_model_len,
                 self.config.vocab,
                 prefix_cache,
-            )
-            runner = make_runner(
-                default_backend() if backend == "auto" else backend,
-                self.config,
-                loaded.tensors,
-                self.limits,
             )
         except ValueError as error:
             raise ConfigError(str(error)) from None

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pyvosti import digest
 from pyvosti.detokenizer import Detokenizer
+from pyvosti.draw import Draw
 from pyvosti.logprobs import position_logprobs
 from pyvosti.outputs import (
     CompletionOutput,
@@ -59,6 +60,35 @@ class Sample:
         """u32[m]: the output so far."""
         return self._tokens[: self._count]
 
+    @property
+    def keeps_logits(self) -> bool:
+        """Whether its rows of logits are looked at, besides being drawn from."""
+        params, recording = self.request.params, self.request.recording
+        listed = params.logprobs is not None or params.prompt_logprobs is not None
+        return listed or recording.logits or recording.digests
+
+    def draw(self, position: int) -> Draw:
+        """The draw from the row at `position` of the sequence.
+
+        With penalties, every token up to there must have been recorded.
+        """
+        request, params = self.request, self.request.params
+        return Draw(
+            seed=request.seed,
+            sample_index=self.index,
+            position=position + 1 - len(request.prompt),
+            temperature=params.temperature,
+            top_k=min(max(params.top_k, 0), request.vocab),
+            top_p=params.top_p,
+            min_p=params.min_p,
+            repetition_penalty=params.repetition_penalty,
+            presence_penalty=params.presence_penalty,
+            frequency_penalty=params.frequency_penalty,
+            logit_bias=params.logit_bias,
+            prompt=request.prompt,
+            output=self.tokens,
+        )
+
     def record_prompt_row(self, position: int, row: NDArray[np.float32]) -> None:
         """Takes the row f32[vocab] of a prompt position from which nothing is drawn."""
         if position < self.next_position:
@@ -73,17 +103,17 @@ class Sample:
         if request.recording.logits:
             request.prompt_logits.append(row.copy())
 
-    def record_token(self, position: int, row: NDArray[np.float32], token: int) -> None:
-        """Takes a committed token and the row f32[vocab] that it was drawn from."""
+    def record_token(self, position: int, row: NDArray[np.float32] | None, token: int) -> None:
+        """Takes a committed token and, if `keeps_logits`, the row f32[vocab] it was drawn from."""
         params, recording = self.request.params, self.request.recording
         self._advance(position, row, token)
         self._tokens[self._count] = token
         self._count += 1
-        if params.logprobs is not None:
+        if row is not None and params.logprobs is not None:
             self._logprobs.append(
                 position_logprobs(row, token, params.logprobs, self.request.tokenizer)
             )
-        if recording.logits:
+        if row is not None and recording.logits:
             self._logits.append(row.copy())
         if self.detokenizer.push(token):
             self.stop_reason = self.detokenizer.stopped_by
@@ -126,11 +156,11 @@ class Sample:
             output=None,
         )
 
-    def _advance(self, position: int, row: NDArray[np.float32], token: int) -> None:
+    def _advance(self, position: int, row: NDArray[np.float32] | None, token: int) -> None:
         if position != self.next_position:
             raise RuntimeError(f"row {position} came where {self.next_position} was due")
         self.next_position += 1
-        if self.request.recording.digests:
+        if row is not None and self.request.recording.digests:
             self._link = digest.extend(self._link, position, row, token)
             self._digests.append(self._link.hex())
 

@@ -1,32 +1,60 @@
 """Executes plans. A runner decides nothing: it computes exactly the rows that a plan names.
 
-One step, as data flows: the engine plans, the runner computes, the sampler draws, the engine
-commits. That each plan is executed once, in order and unmodified is the hypothesis
-`runner_faithful` of the proof; this file is short so that it can be checked against it.
+One step, as data flows: the engine plans, the runner computes and draws, the engine commits. That
+each plan is executed once, in order and unmodified is the hypothesis `runner_faithful` of the
+proof; this file is short so that it can be checked against it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyvosti._core import CpuModel, Plan
+from pyvosti._core import CpuModel, Plan, sample
 from pyvosti.config import ModelConfig
+from pyvosti.draw import Draw
 from pyvosti.errors import ConfigError
 from pyvosti.limits import Limits
 from pyvosti.weights import Tensor
 
 
+class Result(NamedTuple):
+    """What a step gives."""
+
+    tokens: NDArray[np.uint32]
+    """u32[N]: one for each of the plan's `sample_seqs`."""
+    logits: NDArray[np.float32]
+    """f32[K, vocab]: the rows that were to be kept, of the plan's `logits_rows`."""
+
+
+class Computing(Protocol):
+    """A step on its way."""
+
+    def wait(self) -> Result:
+        """The step's result, once it is there."""
+        ...
+
+
 class Runner(Protocol):
     """What a backend offers."""
 
-    def execute(self, plan: Plan) -> NDArray[np.float32]:
-        """Computes the plan's rows, writes their KV, returns f32[L, vocab] for its L rows."""
+    num_blocks: list[int]
+    """Blocks of each layer group's pool."""
+    max_in_flight: int
+    """Plans that may be started before the oldest has been waited for."""
+
+    def start(self, plan: Plan, draws: Sequence[Draw], kept: NDArray[np.bool_]) -> Computing:
+        """Begins to compute the plan's rows, to write their KV and to draw its N tokens.
+
+        `kept`: bool[L], the `logits_rows` that the host wants to see. Plans run in the order in
+        which they are started; a token that a plan does not know yet (0xFFFFFFFF) is the one
+        drawn for its sequence by the plan before.
+        """
         ...
 
 
@@ -46,20 +74,42 @@ class BlockTables:
             table[seats, indices] = blocks
 
 
+class Computed(NamedTuple):
+    """A step that is done."""
+
+    result: Result
+
+    def wait(self) -> Result:
+        """At once."""
+        return self.result
+
+
 class CpuRunner:
-    """Runs plans on the CPU backend."""
+    """Runs plans on the CPU backend, one at a time."""
+
+    max_in_flight = 1
 
     def __init__(self, config: ModelConfig, tensors: Mapping[str, Tensor], limits: Limits) -> None:
         layer_groups, group_windows = config.layer_groups(limits.max_model_len)
+        assert limits.num_blocks is not None, "only a GPU's pool is sized by its runner"
+        self.num_blocks = [limits.num_blocks] * len(group_windows)
         self.tables = BlockTables(len(group_windows), limits)
         self.model = CpuModel(
             core_config(config, layer_groups, group_windows),
             dict(tensors),
-            [limits.num_blocks * limits.block_size] * len(group_windows),
+            [blocks * limits.block_size for blocks in self.num_blocks],
             limits.block_size,
             limits.threads,
             limits.isa,
         )
+
+    def start(self, plan: Plan, draws: Sequence[Draw], kept: NDArray[np.bool_]) -> Computed:
+        """Computes the plan and draws its tokens."""
+        logits = self.execute(plan)
+        rows = np.searchsorted(plan.logits_rows, plan.query_start[plan.sample_seqs + 1] - 1)
+        tokens = [drawn(logits[row], draw) for row, draw in zip(rows, draws, strict=True)]
+        seen = logits if kept.all() else logits[kept]
+        return Computed(Result(np.array(tokens, np.uint32), seen))
 
     def execute(self, plan: Plan) -> NDArray[np.float32]:
         """f32[L, vocab]: the logits of the plan's L rows that are wanted."""
@@ -76,6 +126,26 @@ class CpuRunner:
         )
 
 
+def drawn(row: NDArray[np.float32], draw: Draw) -> int:
+    """The token of one draw from its row f32[vocab], by the CPU's sampler."""
+    return sample(
+        row,
+        seed=draw.seed,
+        sample_index=draw.sample_index,
+        position=draw.position,
+        temperature=draw.temperature,
+        top_k=draw.top_k,
+        top_p=draw.top_p,
+        min_p=draw.min_p,
+        repetition_penalty=draw.repetition_penalty,
+        presence_penalty=draw.presence_penalty,
+        frequency_penalty=draw.frequency_penalty,
+        logit_bias=list(draw.logit_bias.items()),
+        prompt=draw.prompt,
+        output=draw.output,
+    )
+
+
 def default_backend() -> str:
     """cuda where there is an NVIDIA GPU and what drives it, else cpu; imports nothing."""
     gpu = Path("/dev/nvidia0").exists()
@@ -83,7 +153,12 @@ def default_backend() -> str:
 
 
 def make_runner(
-    backend: str, config: ModelConfig, tensors: Mapping[str, Tensor], limits: Limits
+    backend: str,
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    limits: Limits,
+    *,
+    strict_kernels: bool = False,
 ) -> Runner:
     """The runner of a backend, "cpu" or "cuda". Raises ConfigError when it cannot be had."""
     if backend == "cpu":
@@ -96,7 +171,7 @@ def make_runner(
         )
     from pyvosti.cuda_model import make_cuda_runner
 
-    return make_cuda_runner(config, tensors, limits)
+    return make_cuda_runner(config, tensors, limits, strict=strict_kernels)
 
 
 def core_config(

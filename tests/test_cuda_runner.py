@@ -18,7 +18,7 @@ if not torch.cuda.is_available():
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-from device_model import random_fetch  # noqa: E402
+from device_model import greedy_step, random_fetch  # noqa: E402
 from device_plans import Pages  # noqa: E402
 
 from pyvosti.cuda_launch import device_arch  # noqa: E402
@@ -81,9 +81,10 @@ def test_chunks_decode_and_neighbours_give_the_bits_of_one_prefill(name: str) ->
 def test_unknown_tokens_are_the_seats_last_tokens() -> None:
     it, table = runner(PLAIN), Pages(128, 16, 1, 4)
     prompt = np.arange(50)
-    tokens = [it.step(table.plan([(5, 0, prompt)])).wait()[0]]
+    tokens = [greedy_step(it, table.plan([(5, 0, prompt)])).wait().tokens[0]]
     for i in range(3):
-        tokens.append(it.step(table.plan([(5, 50 + i, np.array([0xFFFFFFFF]))])).wait()[0])
+        plan = table.plan([(5, 50 + i, np.array([0xFFFFFFFF]))])
+        tokens.append(greedy_step(it, plan).wait().tokens[0])
     whole = np.concatenate([prompt, tokens[:-1]])
     logits = it.execute(Pages(128, 16, 1, 5).plan([(0, 0, whole)], True))
     assert logits[49:].argmax(1).tolist() == [int(t) for t in tokens]

@@ -17,7 +17,7 @@ from comparison import Difference, Job, Variation, digests, explain, first_diffe
 from pyvosti import SamplingParams
 from pyvosti._core import Plan
 from pyvosti.loader import load_model
-from pyvosti.runner import Runner
+from pyvosti.runner import CpuRunner
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 MODEL = "smollm2"
@@ -88,16 +88,16 @@ def test_same_bits(jobs: list[Job], baseline: list[list[list[str]]], variation: 
     assert found is None, explain(MODEL, jobs, (ALONE, variation), found)
 
 
-class SplitSum:
+class SplitSum(CpuRunner):
     """A runner that subtracts each row's mean, summed in `splits` parts: the kind of kernel that
     other engines use, where the number of splits is taken from the batch."""
 
-    def __init__(self, runner: Runner, splits: int | None) -> None:
-        self.runner = runner
+    def __init__(self, runner: CpuRunner, splits: int | None) -> None:
+        self.__dict__.update(runner.__dict__)
         self.splits = splits
 
     def execute(self, plan: Plan) -> NDArray[np.float32]:
-        logits = self.runner.execute(plan)
+        logits = super().execute(plan)
         splits = self.splits or len(plan.token_ids)
         parts = [part.sum(axis=1) for part in np.array_split(logits, splits, axis=1)]
         total = np.zeros(len(logits), np.float32)
@@ -111,7 +111,7 @@ def test_the_comparison_catches_a_sum_ordered_by_the_batch(splits: int | None) -
     jobs = make_jobs(count=6, outputs=8)
     together = VARIATIONS[0]
 
-    def wrapper(runner: Runner) -> Runner:
+    def wrapper(runner: CpuRunner) -> CpuRunner:
         return SplitSum(runner, splits)
 
     runs = [digests(run(MODEL, jobs, variation, wrapper)) for variation in (ALONE, together)]

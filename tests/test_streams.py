@@ -59,7 +59,7 @@ def test_a_closed_stream_leaves_nothing(tiny: LLM) -> None:
     assert is_idle(tiny)
 
 
-@pytest.mark.parametrize("where", ["execute", "_draw", "_record"])
+@pytest.mark.parametrize("where", ["execute", "_draws", "_record"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_an_interrupted_step_leaves_nothing(
     tiny: LLM, monkeypatch: pytest.MonkeyPatch, where: str, error: type[BaseException]

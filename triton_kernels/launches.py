@@ -223,10 +223,10 @@ def sampler_launches(schedule: Schedule, has_bias: bool, has_penalties: bool) ->
     )  # fmt: skip
     inputs = (
         "logits", "sample_rows", "bias", "prompt_counts", "output_counts", "temperature",
-        "repetition", "presence", "frequency", "adjusted",
+        "repetition_penalty", "presence_penalty", "frequency_penalty", "adjusted",
     )  # fmt: skip
     params = (
-        "adjusted", "seeds", "sample_indices", "output_positions", "temperature", "top_k", "top_p",
+        "adjusted", "seeds", "sample_index", "position", "temperature", "top_k", "top_p",
         "log_min_p", "sample_seats", "sampled_tokens", "last_tokens",
     )  # fmt: skip
     return [
