@@ -1,4 +1,4 @@
-"""The command line: `pyvosti generate | chat | models | version`."""
+"""The command line: `pyvosti generate | chat | models | plan | version`."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ Threads = Annotated[int | None, typer.Option(help="CPU threads; default: all.")]
 Isa = Annotated[str | None, typer.Option(help="Build of the CPU kernels; default: the fastest.")]
 NumBlocks = Annotated[int | None, typer.Option(help="Blocks in the KV pool.")]
 KvTokens = Annotated[int | None, typer.Option(help="Tokens in the KV pool, instead of blocks.")]
-BlockSize = Annotated[int, typer.Option(help="Tokens of a KV block.")]
-MaxSeqs = Annotated[int, typer.Option(help="Most sequences in a step.")]
-MaxBatched = Annotated[int, typer.Option(help="Most tokens in a step.")]
+BlockSize = Annotated[int | None, typer.Option(help="Tokens of a KV block: 16; GPU: 64.")]
+MaxSeqs = Annotated[int | None, typer.Option(help="Most sequences in a step: 128; GPU: 256.")]
+MaxBatched = Annotated[int | None, typer.Option(help="Most tokens in a step: 256; GPU: 2048.")]
 MaxLen = Annotated[int | None, typer.Option(help="Most tokens of a sequence.")]
 PrefixCache = Annotated[bool, typer.Option(help="Reuse the KV of equal prefixes.")]
+GpuMemory = Annotated[float, typer.Option(help="Share of free GPU memory for the KV pool.")]
+StrictKernels = Annotated[bool, typer.Option(help="One GPU kernel an operation, for any batch.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per request.")]
 Report = Annotated[
     bool,
@@ -73,11 +75,13 @@ def generate(
     isa: Isa = None,
     num_blocks: NumBlocks = None,
     kv_cache_tokens: KvTokens = None,
-    block_size: BlockSize = 16,
-    max_seqs: MaxSeqs = 128,
-    max_batched_tokens: MaxBatched = 256,
+    block_size: BlockSize = None,
+    max_seqs: MaxSeqs = None,
+    max_batched_tokens: MaxBatched = None,
     max_model_len: MaxLen = None,
     prefix_cache: PrefixCache = True,
+    gpu_memory_utilization: GpuMemory = 0.9,
+    strict_kernels: StrictKernels = False,
     json: Json = False,
     deterministic_report: Report = False,
 ) -> None:
@@ -111,6 +115,8 @@ def generate(
             max_batched_tokens=max_batched_tokens,
             max_model_len=max_model_len,
             prefix_cache=prefix_cache,
+            gpu_memory_utilization=gpu_memory_utilization,
+            strict_kernels=strict_kernels,
             record_digests=deterministic_report,
         )
         chunks = llm.generate_stream(texts, params)
@@ -143,6 +149,8 @@ def chat(
     num_blocks: NumBlocks = None,
     kv_cache_tokens: KvTokens = None,
     max_model_len: MaxLen = None,
+    gpu_memory_utilization: GpuMemory = 0.9,
+    strict_kernels: StrictKernels = False,
     json: Json = False,
     deterministic_report: Report = False,
 ) -> None:
@@ -165,6 +173,8 @@ def chat(
             num_blocks=num_blocks,
             kv_cache_tokens=kv_cache_tokens,
             max_model_len=max_model_len,
+            gpu_memory_utilization=gpu_memory_utilization,
+            strict_kernels=strict_kernels,
             record_digests=deterministic_report,
         )
         messages: list[Any] = [{"role": "system", "content": system}] if system else []
@@ -186,6 +196,28 @@ def models(json: Json = False) -> None:
 
     with _one_sentence():
         terminal.print_models(find_models(), json, f"for a small one, run: {SMOLLM2_COMMAND}")
+
+
+@app.command()
+def plan(
+    model: Model = "smollm2",
+    arch: Annotated[int, typer.Option(help="NVIDIA architecture: 80, 90 or 100.")] = 90,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the step to list.")] = 1,
+    block_size: BlockSize = None,
+    max_model_len: MaxLen = None,
+    strict_kernels: StrictKernels = False,
+    json: Json = False,
+) -> None:
+    """Prints which GPU kernels serve a model, and in which order they add. Needs no GPU."""
+    from pyvosti.kernel_plan import kernel_schedule
+    from pyvosti.limits import make_limits
+    from pyvosti.loader import load_model
+
+    with _one_sentence():
+        config = load_model(model).config
+        limits = make_limits(config, "cuda", block_size=block_size, max_model_len=max_model_len)
+        schedule = kernel_schedule(config, limits, arch, strict_kernels)
+        terminal.print_plan(schedule, rows, json)
 
 
 @app.command()

@@ -11,33 +11,11 @@ from pyvosti.cuda_launch import device_arch
 from pyvosti.cuda_runner import CudaRunner
 from pyvosti.cuda_weights import file_fetch, fused_weights, rotary_tables
 from pyvosti.errors import ConfigError
+from pyvosti.kernel_plan import kernel_schedule
 from pyvosti.limits import Limits
 from pyvosti.triton_kernels.compile_all import CompileError, compile_all
 from pyvosti.triton_kernels.launches import all_specs
-from pyvosti.triton_kernels.schedule import SHARED_MEMORY, Shape, make_schedule
 from pyvosti.weights import Tensor
-
-
-def kernel_shape(config: ModelConfig, limits: Limits, dtype: str = "bfloat16") -> Shape:
-    """What the schedule classes depend on."""
-    groups, windows = config.layer_groups(limits.max_model_len)
-    return Shape(
-        layers=config.n_layers,
-        hidden=config.hidden,
-        heads=config.n_heads,
-        kv_heads=config.n_kv_heads,
-        head_dim=config.head_dim,
-        ffn=config.ffn,
-        vocab=config.vocab,
-        rms_eps=config.rms_eps,
-        qkv_bias=config.qkv_bias,
-        qk_norm=config.qk_norm,
-        layer_groups=tuple(groups),
-        windows=tuple(window or 0 for window in windows),
-        page=limits.block_size,
-        max_model_len=limits.max_model_len,
-        dtype=dtype,
-    )
 
 
 def make_cuda_runner(
@@ -55,14 +33,11 @@ def make_cuda_runner(
     """
     if not torch.cuda.is_available():
         raise ConfigError("backend 'cuda' needs an NVIDIA GPU, and PyTorch sees none")
-    arch = device_arch()
-    if arch not in SHARED_MEMORY:
-        raise ConfigError(f"the GPU kernels know sm_80, sm_90 and sm_100, not sm_{arch}")
-    shape = kernel_shape(config, limits)
+    schedule = kernel_schedule(config, limits, device_arch(), strict)
+    shape = schedule.shape
     groups = len(shape.windows)
     try:
-        schedule = make_schedule(shape, arch, strict)
-        compile_all(all_specs(schedule), arch)
+        compile_all(all_specs(schedule), schedule.arch)
         weights = fused_weights(shape, file_fetch(tensors), config.tie_embeddings)
         runner = CudaRunner(
             schedule,

@@ -14,6 +14,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from pyvosti.models import FoundModel
     from pyvosti.outputs import RequestOutput, StreamChunk
+    from pyvosti.triton_kernels.schedule import Schedule
 
 
 def status(message: str) -> AbstractContextManager[Any]:
@@ -94,6 +95,28 @@ def print_models(found: Sequence[FoundModel], as_json: bool, hint: str) -> None:
     for model in found:
         table.add_row(model.name, f"{model.size / 1e6:,.0f} MB", str(model.path))
     Console().print(table)
+
+
+def print_plan(schedule: Schedule, rows: int, as_json: bool) -> None:
+    """The classes, and the launches of a step of `rows` rows; one layer stands for all."""
+    from pyvosti import kernel_plan
+
+    if as_json:
+        sys.stdout.write(json.dumps(kernel_plan.plan_as_data(schedule, rows)) + "\n")
+        return
+    console = Console()
+    console.print(f"sm_{schedule.arch}, schedule {kernel_plan.schedule_id(schedule)}")
+    classes = Table("operation", "order of a row's sums", "members")
+    for line in kernel_plan.class_rows(schedule):
+        classes.add_row(*line)
+    console.print(classes)
+    launches = Table("launch", "kernel", "grid", "reads and writes", title=f"a step of {rows} rows")
+    for launch in kernel_plan.step_launches(schedule, rows):
+        name = launch.name.replace("layers.0.", "each layer: ")
+        if not name.startswith("layers."):
+            grid = " x ".join(str(entry) for entry in launch.grid)
+            launches.add_row(name, launch.spec.kernel, grid, ", ".join(launch.buffers))
+    console.print(launches)
 
 
 def questions() -> Iterator[str]:
