@@ -139,7 +139,8 @@ def make_schedule(shape: Shape, arch: int, strict: bool = False) -> Schedule:
     def linear(n: int, k: int, splits: int | None = None, gated: bool = False) -> LinearClass:
         splits = split_count(n, k) if splits is None else splits
         members = linear_members(n, k, splits, gated, arch, size)
-        return LinearClass(n, k, splits, pinned(members) if strict else members)
+        # sm_100 would mix mma.sync and tcgen05, whose sums no probe has compared.
+        return LinearClass(n, k, splits, pinned(members) if strict or arch == 100 else members)
 
     return Schedule(
         shape=shape,
@@ -149,7 +150,8 @@ def make_schedule(shape: Shape, arch: int, strict: bool = False) -> Schedule:
         gate_up=linear(shape.ffn, shape.hidden, 1, True),
         down=linear(shape.hidden, shape.ffn),
         head=linear(shape.vocab, shape.hidden, 1),
-        attention=attention_class(shape, arch, size, strict),
+        # Elsewhere four warps divide the keys (sm_80) or a row lies in other lanes (sm_100).
+        attention=attention_class(shape, arch, size, strict or arch != 90),
         norm_warps=8 if shape.hidden >= 2048 else 4,
         rope_warps=2,
         vocab_block=8192 if shape.vocab >= 8192 else 1024,
