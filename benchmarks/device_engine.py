@@ -1,10 +1,10 @@
-"""The verified engine with the GPU runner: one request's logits however it is scheduled.
+"""The whole engine on the GPU: one request's logits however it is scheduled.
 
     python benchmarks/device_engine.py --out engine.json
 
-A model of random weights serves the same requests under every variation of budget, pool, cache,
-neighbours and graphs; full-vocabulary logits of each output position must be the same bits, and so
-must the tokens, greedy and sampled. Exits 1 when they are not.
+`pyvosti.LLM` serves a model of random weights under every variation of budget, pool, cache,
+neighbours, graphs and plans in flight; full-vocabulary logits (by chained digests) and tokens of
+each request must be the same bits, greedy and sampled. Exits 1 when they are not.
 """
 
 from __future__ import annotations
@@ -12,116 +12,153 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import numpy as np
-from device_model import LLAMA_8B, make_runner, random_fetch
 
-from pyvosti._core import Engine, sample
-from pyvosti.cuda_runner import CudaRunner
-from pyvosti.cuda_sampler import Draw, draw_tokens
-from pyvosti.cuda_weights import fused_weights
+from pyvosti import LLM, SamplingParams
+from pyvosti.outputs import RequestOutput
+from pyvosti.runner import drawn
+from tiny_models import FAMILIES, save_tiny_model
 
-SHAPE = replace(
-    LLAMA_8B, layers=2, layer_groups=(0, 0), hidden=2048, heads=16, kv_heads=4, ffn=5632,
-    vocab=20000, max_model_len=2048,
-)  # fmt: skip
+SIZES = {
+    "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 2,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 20000,
+    "max_position_embeddings": 2048,
+}  # fmt: skip
+KINDS = (
+    SamplingParams(temperature=0.0, ignore_eos=True),
+    SamplingParams(temperature=0.8, top_k=50, ignore_eos=True),
+    SamplingParams(temperature=1.1, top_p=0.9, ignore_eos=True),
+    SamplingParams(temperature=0.0, repetition_penalty=1.2, presence_penalty=0.4, ignore_eos=True),
+    SamplingParams(temperature=0.7, min_p=0.02, logit_bias={7: 3.0}, ignore_eos=True),
+    SamplingParams(temperature=0.9, n=3, ignore_eos=True),
+)
+
+VARIATIONS: dict[str, dict[str, Any]] = {
+    "one by one": {"alone": True},
+    "all at once": {},
+    "again, warm": {"runs": 2, "must_happen": "hits"},
+    "budget 64, no cache": {"max_batched_tokens": 64, "prefix_cache": False},
+    "budget 300": {"max_batched_tokens": 300},
+    "a pool so small that sequences are preempted": {
+        "num_blocks": 40, "max_seqs": 16, "must_happen": "preemptions"
+    },
+    "strict kernels": {"strict_kernels": True},
+    "seven sequences, one plan in flight": {"max_seqs": 7, "in_flight": 1},
+    "without graphs": {"graphs": False},
+}  # fmt: skip
+
+
+def jobs(outputs: int) -> tuple[list[list[int]], list[SamplingParams]]:
+    """24 prompts that share prefixes, of all kinds of parameters."""
+    rng = np.random.default_rng(9)
+    shared = rng.integers(0, SIZES["vocab_size"], 300)
+    prompts = [
+        [*shared[: rng.integers(0, 300)].tolist(), *rng.integers(0, 20000, n).tolist()]
+        for n in rng.integers(1, 500, 24)
+    ]
+    params = [
+        replace(KINDS[i % len(KINDS)], seed=1000 + i, max_tokens=outputs, prompt_logprobs=extra)
+        for i, extra in enumerate([None, None, None, 0] * 6)
+    ]
+    return prompts, params
 
 
 def serve(
-    runner: CudaRunner, prompts: list[np.ndarray], outputs: int, *, budget: int, blocks: int,
-    seqs: int, cache: bool, temperature: float,
-) -> tuple[dict[tuple[int, int], np.ndarray], dict[int, list[int]], int]:  # fmt: skip
-    """Runs all requests to the end: (logits by (request, position), tokens, plans)."""
-    engine = Engine([blocks], SHAPE.page, seqs, budget, SHAPE.max_model_len, SHAPE.vocab, cache)
-    none = np.zeros(0, np.uint32)
-    names = {
-        engine.add_request(p.astype(np.uint32), outputs, none, len(p) - 1): i
-        for i, p in enumerate(prompts)
-    }
-    rows: dict[tuple[int, int], np.ndarray] = {}
-    tokens: dict[int, list[int]] = {i: [] for i in names.values()}
-    plans = 0
-    while (plan := engine.schedule()) is not None:
-        plans += 1
-        logits = runner.execute(plan)
-        last = plan.query_start[plan.sample_seqs + 1] - 1
-        places = np.searchsorted(plan.logits_rows, last)
-        draws = []
-        for s, place in zip(plan.sample_seqs, places, strict=True):
-            name = names[int(plan.seq_ids[s])]
-            rows[name, len(tokens[name])] = logits[place]
-            seat, at = int(plan.seats[s]), len(tokens[name])
-            top_k, top_p = 50 * (name % 2), 0.9 if name % 3 == 0 else 1.0
-            draws.append(Draw(int(place), seat, 1000 + name, 0, at, temperature, top_k, top_p))
-        drawn = np.zeros(0, np.uint32)
-        if draws:
-            memory = runner.buffers
-            drawn = draw_tokens(runner.schedule, memory["logits"], memory["last_tokens"], draws)
-            drawn = drawn.cpu().numpy().astype(np.uint32)
-        for s, token in zip(plan.sample_seqs, drawn, strict=True):
-            tokens[names[int(plan.seq_ids[s])]].append(int(token))
-        engine.commit(plan.plan_id, drawn)
-    return rows, tokens, plans
+    folder: Path, variation: dict[str, Any], prompts: list[list[int]], params: list[SamplingParams]
+) -> tuple[list[RequestOutput], dict[str, int]]:
+    """Runs all requests under a variation: (outputs, the engine's counters)."""
+    options = {"num_blocks": 1024, "max_batched_tokens": 1024, "max_seqs": 64} | variation
+    alone, runs = options.pop("alone", False), options.pop("runs", 1)
+    in_flight, graphs = options.pop("in_flight", None), options.pop("graphs", True)
+    must_happen = options.pop("must_happen", None)
+    llm = LLM(folder, backend="cuda", record_digests=True, **options)
+    runner: Any = llm.session.runner
+    if in_flight:
+        runner.max_in_flight = in_flight
+    if not graphs:
+        runner.graphs, runner._bodies, runner._heads = False, {}, {}
+    outputs: list[RequestOutput] = []
+    for _ in range(runs):
+        groups = [[i] for i in range(len(prompts))] if alone else [list(range(len(prompts)))]
+        outputs = []
+        for group in groups:
+            outputs += llm.generate(
+                prompt_token_ids=[prompts[i] for i in group],
+                sampling_params=[params[i] for i in group],
+            )
+    stats = llm.stats()
+    assert must_happen is None or stats[must_happen] > 0, (variation, stats)
+    assert stats["referenced_blocks"] == 0, stats
+    return outputs, stats
+
+
+def bits(outputs: Sequence[RequestOutput]) -> list[Any]:
+    """What must be equal of each request: digests of every row of logits, and tokens."""
+    return [[(sample.digests, sample.token_ids) for sample in o.outputs] for o in outputs]
+
+
+def host_agreement(folder: Path, prompts: list[list[int]], params: list[SamplingParams]) -> list:
+    """Whether the CPU's sampler draws the GPU's token from the GPU's logits, by draw."""
+    llm = LLM(folder, backend="cuda", record_logits=True, num_blocks=1024)
+    agree: list[bool] = []
+    start = llm.session.runner.start
+    llm.session.runner.start = lambda plan, draws, kept: Watched(start(plan, draws, kept), plan,
+                                                                 draws, agree)  # fmt: skip
+    llm.generate(prompt_token_ids=prompts, sampling_params=params)
+    return agree
+
+
+class Watched:
+    """A step whose draws the host repeats."""
+
+    def __init__(self, computing: Any, plan: Any, draws: Any, agree: list[bool]) -> None:
+        self.computing, self.plan, self.draws, self.agree = computing, plan, draws, agree
+
+    def wait(self) -> Any:
+        result = self.computing.wait()
+        rows = self.plan.query_start[self.plan.sample_seqs + 1] - 1
+        rows = np.searchsorted(self.plan.logits_rows, rows)
+        for row, draw, token in zip(rows, self.draws, result.tokens, strict=True):
+            self.agree.append(drawn(result.logits[row], draw) == token)
+        return result
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("engine.json"))
+    parser.add_argument("--outputs", type=int, default=256)
     arguments = parser.parse_args()
-    rng = np.random.default_rng(9)
-    shared = rng.integers(0, SHAPE.vocab, 300)
-    prompts = [
-        np.concatenate([shared[: rng.integers(0, 300)], rng.integers(0, SHAPE.vocab, n)])
-        for n in rng.integers(1, 500, 24)
-    ]
-    weights = fused_weights(SHAPE, random_fetch(SHAPE, 1), False)
-    sizes = dict(rows=1024, seqs=64, blocks=1024, weights=weights)
-    runner = make_runner(SHAPE, **sizes)
-    plain = make_runner(SHAPE, **sizes, graphs=False)
-    variations = {
-        "one by one": dict(budget=1024, blocks=1024, seqs=1),
-        "budget 1024, all at once": dict(budget=1024, blocks=1024, seqs=64),
-        "budget 64": dict(budget=64, blocks=1024, seqs=64),
-        "budget 300, no cache": dict(budget=300, blocks=1024, seqs=64, cache=False),
-        "a pool so small that sequences are preempted": dict(budget=256, blocks=24, seqs=16),
-        "without graphs": dict(budget=200, blocks=1024, seqs=7, runner=plain),
-    }
-    report: dict = {}
+    report: dict[str, Any] = {}
     fine = True
-    for temperature in (0.0, 0.8):
-        want = None
-        for title, options in variations.items():
-            use = options.get("runner", runner)
-            limits = {"cache": True} | {k: v for k, v in options.items() if k != "runner"}
-            rows, tokens, plans = serve(use, prompts, 24, temperature=temperature, **limits)
-            if want is None:
-                want = (rows, tokens)
-                for name, position in list(rows)[:60]:
-                    case = dict(temperature=temperature, top_k=50 * (name % 2), min_p=0.0,
-                                top_p=0.9 if name % 3 == 0 else 1.0)  # fmt: skip
-                    host = sample(
-                        rows[name, position], seed=1000 + name, sample_index=0, position=position,
-                        repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0,
-                        logit_bias=[], prompt=np.zeros(0, np.uint32),
-                        output=np.zeros(0, np.uint32), **case,
-                    )  # fmt: skip
-                    same = host == tokens[name][position]
-                    report.setdefault("host sampler agrees", []).append(bool(same))
-            differ = [k for k in want[0] if not np.array_equal(
-                want[0][k].view(np.uint32), rows[k].view(np.uint32))]  # fmt: skip
-            same = not differ and want[1] == tokens
-            fine &= same
-            report[f"{title}, temperature {temperature}"] = {"plans": plans, "rows": len(rows),
-                                                            "differ": len(differ)}  # fmt: skip
-            agree = "equal" if want[1] == tokens else "DIFFER"
-            print(f"engine: {title}, temperature {temperature}: {plans} plans, {len(rows)} rows of "
-                  f"logits, {len(differ)} differ, tokens {agree}", flush=True)  # fmt: skip
-    agree = report["host sampler agrees"]
-    print(f"engine: the CPU's sampler draws the same token in {sum(agree)} of {len(agree)} rows")
+    with tempfile.TemporaryDirectory() as where:
+        folder = Path(where) / "model"
+        save_tiny_model(FAMILIES["llama"]._replace(options=SIZES), folder, dtype="bfloat16")
+        prompts, params = jobs(arguments.outputs)
+        want: list[Any] = []
+        for title, variation in VARIATIONS.items():
+            outputs, stats = serve(folder, variation, prompts, params)
+            got = bits(outputs)
+            want = want or got
+            differ = sum(a != b for a, b in zip(want, got, strict=True))
+            rows = sum(len(sample.digests or []) for o in outputs for sample in o.outputs)
+            fine &= differ == 0
+            report[title] = {"requests": len(got), "rows": rows, "differ": differ}
+            report[title] |= {name: stats[name] for name in ("preemptions", "hits")}
+            print(f"engine: {title}: {len(got)} requests, {rows} rows of logits, "
+                  f"{differ} requests differ, {stats}", flush=True)  # fmt: skip
+        some = [replace(p, max_tokens=20) for p in params[:12]]
+        agree = host_agreement(folder, prompts[:12], some)
+    report["host sampler agrees"] = [sum(agree), len(agree)]
+    print(f"engine: the CPU's sampler draws the same token in {sum(agree)} of {len(agree)} draws")
     arguments.out.write_text(json.dumps(report, indent=1))
     return 0 if fine else 1
 

@@ -1,6 +1,6 @@
-"""Whole models of random weights on the GPU: logits against transformers, bits, speed.
+"""Whole models of random weights on the GPU: logits against transformers, and their bits.
 
-    python benchmarks/device_model.py [parity] [bits] [speed] --out report.json
+    python benchmarks/device_model.py [parity] [bits] --out model.json
 
 Weights are normal with fan-in scale, made on the device from a seed. Exits 1 when a bit differs
 or an error is too large.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import torch
-from device_plans import UNKNOWN, HandPlan, Pages
+from device_plans import HandPlan, Pages
 
 from pyvosti.cuda_pending import Pending
 from pyvosti.cuda_runner import CudaRunner
@@ -274,12 +273,6 @@ def bits(report: dict) -> bool:
     return not failures
 
 
-# --- speed ------------------------------------------------------------------------------------
-
-WORK = ((1, 128, 512, 6.0), (64, 128, 512, 6.5), (256, 256, 256, 13.0), (8, 4096, 256, 6.8))
-PEAK_BYTES, PEAK_FLOPS = 4.8e12, 790e12
-
-
 def greedy_step(runner: CudaRunner, plan: HandPlan) -> Pending:
     """Starts a plan whose sampled rows are drawn greedily and whose logits stay on the GPU."""
     return runner.start(
@@ -287,108 +280,15 @@ def greedy_step(runner: CudaRunner, plan: HandPlan) -> Pending:
     )
 
 
-def prefill(runner: CudaRunner, pages: Pages, prompts: list[np.ndarray], budget: int) -> list:
-    """Prompts in full steps of at most `budget` rows; returns the last greedy tokens' handles."""
-    handles, work, room = [], [], budget
-    for seat, prompt in enumerate(prompts):
-        at = 0
-        while at < len(prompt):
-            part = prompt[at : at + room]
-            work.append((seat, at, part))
-            at += len(part)
-            room -= len(part)
-            if room == 0:
-                handles.append(greedy_step(runner, pages.plan(work)))
-                work, room = [], budget
-    if work:
-        handles.append(greedy_step(runner, pages.plan(work)))
-    return handles
-
-
-def speed(report: dict, layers: int = 32) -> bool:
-    shape = Shape(**(LLAMA_8B.__dict__ | dict(layers=layers, layer_groups=(0,) * layers)))
-    begin = time.perf_counter()
-    runner = make_runner(shape, rows=8192, seqs=256, blocks=2600)
-    runner.capture()
-    torch.cuda.synchronize()
-    print(f"weights, kernels and graphs: {time.perf_counter() - begin:.1f} s", flush=True)
-    weights = layers * (4096 * (6144 + 4096 + 3 * 14336)) * 2 + 128256 * 4096 * 2
-    fine = True
-    rng = np.random.default_rng(8)
-    for batch, prompt, outputs, floor in WORK:
-        prompts = [rng.integers(0, shape.vocab, prompt) for _ in range(batch)]
-        best = 1e9
-        for _ in range(2):
-            pages = Pages(2600, 64, 1, 3)
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for handle in prefill(runner, pages, prompts, 8192):
-                handle.wait()
-            first = time.perf_counter() - start
-            unknown = np.array([UNKNOWN])
-            handles = []
-            for i in range(outputs - 1):
-                plan = pages.plan([(s, prompt + i, unknown) for s in range(batch)])
-                handles.append(greedy_step(runner, plan))
-                if i >= 1:
-                    handles[i - 1].wait()
-            handles[-1].wait()
-            total = time.perf_counter() - start
-            best = min(best, (total - first) / (outputs - 1))
-        mean = prompt + outputs / 2
-        kv = batch * mean * layers * 4096
-        bound = max((weights + kv) / PEAK_BYTES, 2 * batch * weights / 2 / PEAK_FLOPS)
-        rate = batch * outputs / (first + best * (outputs - 1))
-        line = {
-            "batch": batch,
-            "prompt": prompt,
-            "outputs": outputs,
-            "ms_per_step": best * 1e3,
-            "first_token_s": first,
-            "tokens_per_s": rate,
-            "bound_ms": bound * 1e3,
-            "floor_ms": floor,
-        }
-        report.setdefault("speed", []).append(line)
-        fine &= best * 1e3 <= floor
-        print(
-            f"decode {batch}/{prompt}/{outputs}: {best * 1e3:.2f} ms a step (floor {floor}), "
-            f"bound {bound * 1e3:.2f} ({bound / best:.2f} of it), first token {first:.3f} s, "
-            f"{rate:.0f} tok/s",
-            flush=True,
-        )
-    profile(report, runner)
-    return fine
-
-
-def profile(report: dict, runner: CudaRunner) -> None:
-    """GPU time by kernel of one decode step, from the profiler."""
-    for batch, context in ((1, 640), (64, 384), (256, 384), (8, 4224)):
-        pages = Pages(2600, 64, 1, 3)
-        plan = pages.plan([(s, context - 1, np.array([5])) for s in range(batch)])
-        greedy_step(runner, plan).wait()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
-            greedy_step(runner, plan).wait()
-            torch.cuda.synchronize()
-        times = {e.key: e.device_time_total for e in trace.key_averages() if e.device_time_total}
-        report.setdefault("profile", {})[f"{batch}/{context}"] = times
-        top = sorted(times.items(), key=lambda item: -item[1])[:9]
-        print(
-            f"profile {batch}/{context}: total {sum(times.values()) / 1e3:.2f} ms: "
-            + ", ".join(f"{name[:20]} {us / 1e3:.2f}" for name, us in top),
-            flush=True,
-        )
-
-
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="*", default=["parity", "bits", "speed"])
+    parser.add_argument("what", nargs="*", default=["parity", "bits"])
     parser.add_argument("--out", type=Path, default=Path("model.json"))
     arguments = parser.parse_args()
     report: dict = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     fine = True
     for what in arguments.what:
-        fine &= {"parity": parity, "bits": bits, "speed": speed}[what](report)
+        fine &= {"parity": parity, "bits": bits}[what](report)
         torch.cuda.empty_cache()
         arguments.out.write_text(json.dumps(report, indent=1))
     return 0 if fine else 1

@@ -2,7 +2,7 @@
 
     python benchmarks/device_report.py FOLDER > docs/reports/h200.md
 
-FOLDER holds matrix.json, trees.json, engine.json, model.json and speed.json of one run.
+FOLDER holds the JSON files of one run of matrix, trees, engine, model, decode and speed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+FILES = ("matrix", "trees", "engine", "model", "decode", "speed")
+
 INTRODUCTION = """\
 # The Triton kernels on an NVIDIA H200
 
@@ -21,7 +23,7 @@ figures are from one run. Weights and inputs are random, made on the device from
 medians of five replays of a CUDA graph, or the better of two whole runs for models; another
 machine of the kind, or a warmer one, moves them by up to 8 percent.
 
-Repeat it: `for s in matrix trees engine model speed; do python benchmarks/device_$s.py --out
+Repeat it: `for s in matrix trees engine model decode speed; do python benchmarks/device_$s.py --out
 $s.json; done` and `python benchmarks/device_report.py . > docs/reports/h200.md`.
 """
 
@@ -57,8 +59,9 @@ with and without CUDA graphs, free pages poisoned, `strict` kernels.
 """
 
 ENGINE = """\
-The engine (`pyvosti._core.Engine`) with the GPU runner and the GPU sampler, 24 requests that share
-prefixes, 24 outputs each, against the requests served one by one:
+`pyvosti.LLM` on the GPU: 24 requests that share prefixes, 256 outputs each, greedy, sampled,
+penalised, biased, with n = 3 and with prompt log-probabilities, against the same requests served
+one by one; compared are the chained digests of every row of full-vocabulary logits, and tokens:
 """
 
 PARITY = """\
@@ -68,11 +71,20 @@ has itself in bf16.
 """
 
 SPEED = """\
-## Decode of Llama-3.1-8B's shape
+## Decode
 
 bf16, greedy, plans made on the host while the GPU runs, tokens read back each step. The bound is
 weights and KV once at 4.8 TB/s, or the arithmetic at 790 TFLOP/s; the floor is vLLM's newest
 batch-invariant mode on the same kind of GPU.
+"""
+
+CONTEXTS = """\
+The same shape by context: twenty decode steps over KV that fills the context.
+"""
+
+SERVED = """\
+The same, through `pyvosti`'s session: requests, verified engine, GPU sampler, text as it comes; two
+plans in flight. Milliseconds between two tokens of all sequences, the median of the run.
 """
 
 KERNELS = """\
@@ -96,9 +108,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def report(read: dict[str, Any]) -> str:
     """The whole page from the five files' contents."""
-    matrix, trees, engine, model, speed = (
-        read[name] for name in ("matrix", "trees", "engine", "model", "speed")
-    )
+    matrix, trees, engine, model, decode, speed = (read[name] for name in FILES)
     parts = [INTRODUCTION.format(**model), MATRIX]
     kernels = sorted({**matrix["held"], **matrix["failed"]})
     parts.append(table(
@@ -119,29 +129,40 @@ def report(read: dict[str, Any]) -> str:
     parts += [BITS, f"{bits['comparisons']} comparisons, {len(bits['failures'])} differ.\n", ENGINE]
     runs = {k: v for k, v in engine.items() if isinstance(v, dict)}
     parts.append(table(
-        ["run", "plans", "rows of logits", "different"],
-        [(title, r["plans"], r["rows"], r["differ"]) for title, r in runs.items()],
+        ["run", "requests", "rows of logits", "preemptions", "requests that differ"],
+        [(title, r["requests"], r["rows"], r["preemptions"], r["differ"])
+         for title, r in runs.items()],
     ))  # fmt: skip
     agree = engine["host sampler agrees"]
-    parts.append(f"The CPU's sampler drew the GPU's token in {sum(agree)} of {len(agree)} rows.\n")
+    parts.append(f"The CPU's sampler drew the GPU's token in {agree[0]} of {agree[1]} draws.\n")
     parts += [PARITY, table(
         ["family", "pyvosti", "transformers bf16", "same most likely token"],
         [(f, p["ours"], p["transformers_bf16"], p["argmax_equal"])
          for f, p in model["parity"].items()],
     ), SPEED]  # fmt: skip
     parts.append(table(
-        ["batch", "prompt", "outputs", "ms a step", "floor", "bound", "tok/s", "first token, s"],
-        [(s["batch"], s["prompt"], s["outputs"], f"{s['ms_per_step']:.2f}", s["floor_ms"],
-          f"{s['bound_ms']:.2f}", round(s["tokens_per_s"]), s["first_token_s"])
-         for s in model["speed"]],
+        ["model's shape", "batch", "prompt", "outputs", "ms a step", "floor", "bound", "tok/s",
+         "first token, s"],
+        [(s["model"], s["batch"], s["prompt"], s["outputs"], f"{s['ms_per_step']:.2f}",
+          s["floor_ms"] or "", f"{s['bound_ms']:.2f}", round(s["tokens_per_s"]),
+          s["first_token_s"]) for s in decode["speed"]],
     ))  # fmt: skip
+    parts += [CONTEXTS, table(
+        ["batch", "context", "ms a step", "bound", "share of the bound"],
+        [(s["batch"], s["context"], f"{s['ms_per_step']:.2f}", f"{s['bound_ms']:.2f}",
+          f"{s['bound_ms'] / s['ms_per_step']:.2f}") for s in decode["contexts"]],
+    ), SERVED, table(
+        ["batch", "prompt", "outputs", "ms a step", "the runner alone"],
+        [(s["batch"], s["prompt"], s["outputs"], f"{s['ms_per_step']:.2f}",
+          f"{s['runner_ms']:.2f}") for s in decode["served"]],
+    )]  # fmt: skip
     parts.append("Where a step's time goes (ms by kernel, one step, batch/context):\n")
     names = ("linear", "gate_up", "attention_splits", "attention_combine", "rms_norm",
              "rope_kv_write", "argmax")  # fmt: skip
     parts.append(table(
         ["", *names],
         [(work, *(f"{times.get(n, 0) / 1e3:.2f}" for n in names))
-         for work, times in model["profile"].items()],
+         for work, times in decode["profile"].items()],
     ))  # fmt: skip
     parts.append(KERNELS.format(copy=speed["copy_tb_s"], dense=speed["dense_tflop_s"]))
     matmuls = [k for k in speed["kernels"] if "rows" in k]
@@ -167,8 +188,7 @@ def report(read: dict[str, Any]) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    names = ("matrix", "trees", "engine", "model", "speed")
-    print(report({name: json.loads((folder / f"{name}.json").read_text()) for name in names}))
+    print(report({name: json.loads((folder / f"{name}.json").read_text()) for name in FILES}))
 
 
 if __name__ == "__main__":
