@@ -128,7 +128,7 @@ class Watched:
         rows = self.plan.query_start[self.plan.sample_seqs + 1] - 1
         rows = np.searchsorted(self.plan.logits_rows, rows)
         for row, draw, token in zip(rows, self.draws, result.tokens, strict=True):
-            self.agree.append(drawn(result.logits[row], draw) == token)
+            self.agree.append(bool(drawn(result.logits[row], draw) == token))
         return result
 
 
