@@ -3,9 +3,9 @@
 Checks the pinned versions; verifies vstd and the workspace's verified crates in an empty target
 folder, where each must print one `verification results` line with 0 errors; verifies again with the
 probes (`ensures false` from every trusted item), each of which must fail; runs the audit; compares
-row functions with certificates; prints the theorems with the assumptions they rest on, and a table
-by crate. The last line is JSON; its `verified` counts the project's crates, vstd's own functions
-stand under `crates`.
+row functions with certificates, and the GPU runner's launches with the proof's; prints the theorems
+with the assumptions they rest on, and a table by crate. The last line is JSON; its `verified` counts
+the project's crates, vstd's own functions stand under `crates`.
 
     verify.py [--record] [--seeds 1,2,3] [Verus arguments that verify no less]
 """
@@ -24,6 +24,7 @@ from typing import Any
 import audit
 from audit_scan import crates
 from certificates import check_certificates
+from launch_list import check_launches
 from line_count import count
 from rust_source import SourceError
 from theorems import find_theorems, probes
@@ -111,6 +112,15 @@ def print_certificates(root: Path) -> tuple[list[str], bool]:
     return pending, not faults
 
 
+def print_launches(root: Path) -> bool:
+    """Prints whether the GPU runner's launch lists are the proof's; returns it."""
+    good, faults = check_launches(root)
+    print(f"\nlaunch lists: {good} are the launches of decoder.rs, buffer by buffer")
+    for fault in faults:
+        print(f"launch lists: {fault}")
+    return not faults
+
+
 def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     """All of it; returns the exit code. Raises VerusError, OSError, ValueError, SourceError."""
     start = time.monotonic()
@@ -127,6 +137,7 @@ def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     if hashes(root) != before:
         raise VerusError("a source changed while it was being verified: run `just verify` again")
     pending, certified = print_certificates(root)
+    launched = print_launches(root)
     listed = print_theorems(root)
     print(f"\n{'crate':<34} {'verified':>8} {'errors':>7} {'seconds':>8}")
     for name, verified, seconds in table:
@@ -135,7 +146,7 @@ def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     result: dict[str, Any] = {"verified": sum(counts.values()) - counts["vstd"], "errors": 0}
     result |= {"theorems": listed, "lines": count(root), "crates": counts}
     result |= {"probes": failed_probes, "certificates_pending": pending}
-    passed = audited and certified
+    passed = audited and certified and launched
     if passed and options.record:
         record = result | {"pins": versions, "tools": verus.versions(), "sources": before}
         (root / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

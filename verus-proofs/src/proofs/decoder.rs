@@ -1,7 +1,7 @@
 //! A launch sequence of a decoder-only transformer (Llama, Qwen, Mistral): twelve launches a layer,
-//! and well-formed however many layers there are, in whatever groups. A backend that fuses or
-//! splits some of them has another list, to be shown well-formed in the same way; nothing compares
-//! this one with what a runner launches yet.
+//! and well-formed however many layers there are, in whatever groups. The GPU runner fuses some of
+//! them into one kernel: `just verify` replays the launches that it makes (launches.json) and finds
+//! these, buffer by buffer.
 use crate::proofs::composition::*;
 use crate::trusted::theorem::*;
 use crate::trusted::*;
