@@ -27,6 +27,7 @@ from . import (
     rms_norm,
     rope_kv_write,
     sampler,
+    sandwich_norm,
 )
 
 KERNELS = {
@@ -43,6 +44,7 @@ KERNELS = {
     "rms_norm": rms_norm.rms_norm,
     "rope_kv_write": rope_kv_write.rope_kv_write,
     "sample": sampler.sample,
+    "sandwich_norm": sandwich_norm.sandwich_norm,
 }
 
 
@@ -57,9 +59,14 @@ class Spec:
     num_stages: int = 1
     options: tuple[tuple[str, Any], ...] = field(default=(("enable_fp_fusion", False),))
 
+    @property
+    def function(self) -> Any:
+        """The kernel's `triton.jit` function."""
+        return KERNELS[self.kernel]
+
     def source(self) -> ASTSource:
         """The specialisation: `*type` for pointers, constants by name, all pointers aligned."""
-        function = KERNELS[self.kernel]
+        function = self.function
         names = function.arg_names
         signature = {name: f"*{kind}" for name, kind in zip(names, self.pointers, strict=False)}
         signature |= {name: "constexpr" for name in names[len(self.pointers) :]}
