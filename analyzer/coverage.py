@@ -1,0 +1,178 @@
+"""Every live element of a row is stored: by which program, in which iteration, at which index.
+
+A witness is computed and then proved: an address is a mixed radix number whose digits are the
+store's coordinates, so it is taken apart from the largest coefficient down. Where the guess is
+wrong, z3 says for which element, and the kernel counts as one that leaves it unwritten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from pyvosti.analyzer.contracts import MAX_ROWS, Out
+from pyvosti.analyzer.launch import Launch
+from pyvosti.analyzer.obligations import Broken, Outcome, columns, row_and_index
+from pyvosti.analyzer.stores import Store, execute, sites
+
+
+def schedule_coverage(a: Launch) -> Outcome:
+    """For every output, row below the count and live element: some execution stores it."""
+    terms = a.terms
+    every = [(site, execute(site, a.other_program())) for site in sites(a.function)]
+    for name, role in a.memory.roles.items():
+        if not isinstance(role, Out):
+            continue
+        row = terms.integer("row", 0, MAX_ROWS - 1)
+        column = columns(terms, role)
+        live = [row < a.rows, *a.memory.live(role.live, row, column)]
+        covered, links = [], []
+        stores = [store for _, store in every if store.name == name]
+        for store in stores:
+            happens, link = witness(store, row, column)
+            covered.append(happens)
+            links += link
+        model = terms.refute([*live, *links, z3.Not(z3.Or(*covered))])
+        if model is not None:
+            first = stores[0] if stores else None
+            detail = "a live element that no program stores"
+            return Broken(model, first, None, tuple(column), name, detail)
+    return None
+
+
+def witness(store: Store, row: Any, column: list[Any]) -> tuple[Any, list[Any]]:
+    """(that this store writes the element, what its coordinates are then)."""
+    launch, at = store.launch, store.role.at
+    digits = Digits(store)
+    if launch.memory.tile_names:
+        digits.tile(launch.memory.tile_of(row))
+    if at.key:
+        place = row_and_index(store)
+        if place is None:
+            return z3.BoolVal(False), []
+        digits.solve(place[0], row)
+    target = launch.memory.place(at, row, column)
+    digits.solve(store.offset, target)
+    happens, links = [store.offset == target, *store.conditions], []
+    for symbol, value in digits.values():
+        low, high = launch.terms.bounds(symbol) or (0, 0)
+        inside = [value >= low, value <= high]
+        for program, extent in zip(launch.program, launch.grid, strict=True):
+            if program.eq(symbol):
+                inside.append(value < extent)
+        happens += inside
+        links.append(z3.Implies(z3.And(*inside), symbol == value))
+    return z3.And(*happens), links
+
+
+@dataclass
+class Digits:
+    """Coordinates of a store, solved one equation after the other."""
+
+    store: Store
+    found: dict[int, Any] = field(default_factory=dict)
+    """Values of whole symbols, by id."""
+    parts: dict[tuple[int, str, int], Any] = field(default_factory=dict)
+    """Values of `x div k` and `x mod k`, by (id, "div" or "mod", k)."""
+    counts: dict[int, tuple[Any, Any, Any, int]] = field(default_factory=dict)
+    """Loop variable -> (itself, its number of steps, start, step)."""
+
+    def __post_init__(self) -> None:
+        terms = self.store.launch.terms
+        self.symbols = [c for c in self.store.coordinates() if not z3.is_int_value(c)]
+        loops = [op for op, _ in self.store.site.path if op.name == "scf.for"]
+        for loop, variable in zip(loops, self.store.variables, strict=True):
+            frame = next(f for f in self.store.frames if f.block is loop.block)
+            start, _, step = (frame.element(v) for v in loop.operands[:3])
+            count = terms.fresh("steps")
+            self.counts[variable.get_id()] = (variable, count, start, step.as_long())
+
+    def tile(self, tile: Any) -> None:
+        """A program id that reads the tile arrays is the row's tile."""
+        memory = self.store.launch.memory
+        for symbol in self.store.launch.program:
+            first = memory.part("first", symbol)
+            used = self.store.launch.terms.closure([self.store.offset == 0])
+            if any(term.eq(first) for formula in used for term in subterms(formula)):
+                self.found[symbol.get_id()] = tile
+
+    def solve(self, term: Any, target: Any) -> None:
+        """Digits of `term == target`, largest coefficient first."""
+        units: dict[tuple[int, str, int], int] = {}
+        rest = target - self.linear(term, 1, units)
+        for unit, coefficient in sorted(units.items(), key=lambda u: -abs(u[1])):
+            if unit in self.parts or coefficient <= 0:
+                continue
+            value = rest / coefficient if coefficient > 1 else rest
+            rest = rest - value * coefficient
+            self.parts[unit] = value
+
+    def linear(self, term: Any, factor: int, units: dict[tuple[int, str, int], int]) -> Any:
+        """Adds factor * term to `units`; returns what is not made of unknown digits."""
+        if z3.is_add(term) or z3.is_sub(term):
+            signs = [1, *([-1 if z3.is_sub(term) else 1] * (term.num_args() - 1))]
+            parts = zip(term.children(), signs, strict=True)
+            return sum((self.linear(t, s * factor, units) for t, s in parts), z3.IntVal(0))
+        if z3.is_mul(term) and term.num_args() == 2:
+            for x, y in (term.children(), term.children()[::-1]):
+                if z3.is_int_value(x):
+                    return self.linear(y, factor * x.as_long(), units)
+        if z3.is_app_of(term, z3.Z3_OP_ITE):
+            return self.linear(term.arg(1), factor, units)
+        unit = self.unit(term)
+        if unit is not None and unit[0] in self.counts and unit[1] == "":
+            _, count, start, step = self.counts[unit[0]]
+            rest = self.linear(start, factor, units)
+            unit, term, factor = (count.get_id(), "", 0), count, factor * step
+        else:
+            rest = z3.IntVal(0)
+        known = unit and (self.found.get(unit[0]) is not None or unit in self.parts)
+        if unit is None or known:
+            return rest + term * factor
+        units[unit] = units.get(unit, 0) + factor
+        return rest
+
+    def unit(self, term: Any) -> tuple[int, str, int] | None:
+        """A digit: a coordinate, or its quotient or remainder by a constant."""
+        ids = [s.get_id() for s in self.symbols] + [
+            c.get_id() for _, c, _, _ in self.counts.values()
+        ]
+        if term.get_id() in ids:
+            return term.get_id(), "", 0
+        for kind, test in (("div", z3.is_idiv), ("mod", z3.is_mod)):
+            if test(term) and term.arg(0).get_id() in ids and z3.is_int_value(term.arg(1)):
+                return term.arg(0).get_id(), kind, term.arg(1).as_long()
+        return None
+
+    def values(self) -> list[tuple[Any, Any]]:
+        """Each coordinate with its value; those that nothing fixes are 0."""
+        result = []
+        for symbol in self.symbols:
+            ident = symbol.get_id()
+            if ident in self.counts:
+                _, count, start, step = self.counts[ident]
+                steps = self.parts.get((count.get_id(), "", 0), z3.IntVal(0))
+                value = self.parts.get((ident, "", 0), start + steps * step)
+            else:
+                value = self.found.get(ident, self.parts.get((ident, "", 0)))
+            if value is None:
+                value = z3.IntVal(0)
+                for (owner, kind, size), digit in self.parts.items():
+                    if owner == ident:
+                        value = value + (digit * size if kind == "div" else digit)
+            result.append((symbol, value))
+        return result
+
+
+def subterms(term: Any) -> list[Any]:
+    """All subterms, each once."""
+    found, stack, seen = [], [term], set()
+    while stack:
+        part = stack.pop()
+        if part.get_id() not in seen:
+            seen.add(part.get_id())
+            found.append(part)
+            stack += part.children()
+    return found

@@ -1,0 +1,317 @@
+"""What loads give: memory as one uninterpreted function an argument, and the premises about it.
+
+An argument's memory is `name@side` (or `name`, when both launches hold the same), from addresses
+in elements. What the launches share of a row is the function `name@row`. The premises of
+`contracts.PREMISES` are instantiated for the accesses that occur in a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
+
+import z3
+
+from pyvosti.analyzer import contracts as c
+from pyvosti.analyzer.integers import type_range
+from pyvosti.analyzer.ttir import NotAnalysable, Type, Value
+
+if TYPE_CHECKING:
+    from pyvosti.analyzer.elements import Frame
+    from pyvosti.analyzer.launch import Launch
+
+
+class Memory:
+    """Loads and premises of one launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch, self.terms = launch, launch.terms
+        arguments = launch.function.body.arguments
+        self.names = {
+            value: name
+            for value, (name, _) in zip(arguments, launch.contract.arguments, strict=True)
+        }
+        self.kinds = {self.names[value]: Type((), value.type.element) for value in arguments}
+        self.roles = dict(launch.contract.arguments)
+        self.tile_names = {r.part: n for n, r in self.roles.items() if isinstance(r, c.TileArray)}
+        self.blocks = self.terms.integer(f"blocks_{launch.side}", 1, c.MAX_SLOTS)
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    # Accesses -----------------------------------------------------------------------------
+
+    def access(self, name: str, offset: Any) -> Any:
+        """The element at an address, with what its role says of it."""
+        role, kind = self.roles[name], self.kinds[name]
+        sort = "float" if kind.is_float else "int"
+        label = name if isinstance(role, c.Same) else f"{name}@{self.launch.side}"
+        term = self.terms.function(f"{label}:{kind.element}", "int", sort)(offset)
+        key = ("access", term.get_id())
+        if key not in self._made:
+            self._made[key] = self.terms.keep(term)
+            if sort == "int":
+                self.terms.bounded(term, *type_range(kind.bits))
+            if isinstance(role, c.Row):
+                self._shared(name, role, kind, offset, term)
+            valid = self.range(name, offset)
+            if valid is not None:
+                inside, low, high = valid
+                self.terms.fact(term, z3.Implies(inside, z3.And(low <= term, term < high)))
+        return term
+
+    def range(self, name: str, offset: Any) -> tuple[Any, Any, Any] | None:
+        """(where, low, high): entries of an integer array are in [low, high) there."""
+        role, launch = self.roles[name], self.launch
+        if isinstance(role, c.TileArray):
+            high = {"first": c.MAX_ROWS, "count": launch.contract.tile_rows + 1}
+            inside = z3.And(offset >= 0, offset < launch.tiles)
+            return inside, 0, high.get(role.part, c.MAX_SEATS)
+        if isinstance(role, (c.Row, c.Ints)) and role.low is not None and role.high is not None:
+            return z3.And(offset >= 0, offset < launch.padded), role.low, role.high
+        return None
+
+    def load(self, frame: Frame, argument: Value, offset: Any, mask: Any, erase: bool) -> Any:
+        """A loaded element, where the mask holds; `erase`: modulo the sign of zero."""
+        name = self.names[argument]
+        role = self.roles[name]
+        if isinstance(role, c.Unused):
+            raise NotAnalysable(f"{name} is read, against the contract")
+        if argument.type.element == "i1":
+            raise NotAnalysable(f"{name} holds booleans")
+        term = self.access(name, offset)
+        if isinstance(role, c.Count):
+            zero = z3.IntVal(0)
+            return self.launch.rows if offset.eq(zero) else term
+        if erase:
+            return self.launch.floats.erased(term)
+        valid = self.range(name, offset)
+        if valid is None:
+            return term
+        inside, low, high = valid
+        if not self.terms.proves([*frame.hypotheses, mask], inside):
+            return term
+        alias = self.terms.integer(f"{name}_entry", low, high - 1)
+        holds = z3.And(*frame.hypotheses, mask)
+        self.terms.fact(alias, z3.Implies(holds, alias == term))
+        return alias
+
+    # Places -------------------------------------------------------------------------------
+
+    def key(self, at: c.At, row: Any) -> Any:
+        """The row, or what the key argument holds for it."""
+        return self.access(at.key, row) if at.key else row
+
+    def base(self, at: c.At, row: Any) -> Any:
+        """The address of a row's first element."""
+        key = self.key(at, row)
+        if at.page:
+            return (key / at.page) * at.page_stride + (key % at.page) * at.stride
+        return key * at.stride
+
+    def place(self, at: c.At, row: Any, index: list[Any]) -> Any:
+        """The address of an element of a row."""
+        parts = (i * stride for i, (_, stride) in zip(index, at.dims, strict=True))
+        return sum(parts, self.base(at, row))
+
+    def digits(self, at: c.At, relative: Any) -> tuple[list[Any], Any]:
+        """The index within the row of an address relative to its base, and whether it has one."""
+        index = []
+        for position, (extent, stride) in enumerate(at.dims):
+            digit = relative / stride if stride > 1 else relative
+            if position and extent * stride != at.dims[position - 1][1]:
+                digit = digit % extent
+            elif position:
+                digit = digit % extent
+            index.append(digit)
+        inside = [z3.And(i >= 0, i < extent) for i, (extent, _) in zip(index, at.dims, strict=True)]
+        dense = all(a[1] == b[0] * b[1] for a, b in zip(at.dims, at.dims[1:], strict=False))
+        if dense and at.dims and at.dims[-1][1] == 1:
+            width = at.dims[0][0] * at.dims[0][1]
+            return index, z3.And(relative >= 0, relative < width)
+        total = sum((i * s for i, (_, s) in zip(index, at.dims, strict=True)), z3.IntVal(0))
+        return index, z3.And(relative == total, *inside)
+
+    def live(self, live: c.Live, row: Any, index: list[Any]) -> list[Any]:
+        """The conditions under which an element of a row exists."""
+        found = []
+        if live.nonnegative:
+            found.append(self.access(live.nonnegative, row) >= 0)
+        if live.splits:
+            dim, split, window = live.splits
+            position = self.access(self.launch.contract.positions, row)
+            found.append(index[dim] * split <= position)
+            if window:
+                found.append(index[dim] * split + (split - 1) > position - window)
+        if live.in_tile:
+            found.append(self.in_some_tile(row))
+        return found
+
+    def tile_of(self, row: Any) -> Any:
+        """The tile of a row that has one."""
+        tile = self.terms.function(f"tile_of@{self.launch.side}", "int", "int")(row)
+        return self.terms.bounded(tile, 0, c.MAX_ROWS)
+
+    def in_some_tile(self, row: Any) -> Any:
+        """Whether tile_of(row) holds the row."""
+        tile = self.tile_of(row)
+        return z3.And(tile >= 0, tile < self.launch.tiles, self.holds(tile, row))
+
+    def part(self, part: str, tile: Any) -> Any:
+        """first, count or seat of a tile."""
+        return self.access(self.tile_names[part], tile)
+
+    def holds(self, tile: Any, row: Any) -> Any:
+        """Whether a tile holds a row."""
+        first = self.part("first", tile)
+        return z3.And(first <= row, row < first + self.part("count", tile))
+
+    def seat(self, row: Any) -> Any:
+        """The seat of a row's sequence."""
+        return self.terms.function(f"seat@{self.launch.side}", "int", "int")(row)
+
+    # Premises -----------------------------------------------------------------------------
+
+    def _shared(self, name: str, role: c.Row, kind: Type, offset: Any, term: Any) -> None:
+        """The shared row's elements are those of the other launch."""
+        at, row = role.at, self.launch.row
+        relative = offset - self.base(at, row)
+        index, inside = self.digits(at, relative)
+        if not at.dims:
+            relative, inside = z3.IntVal(0), relative == 0
+        sort = "float" if kind.is_float else "int"
+        shared = self.terms.function(f"{name}@row:{kind.element}", "int", sort)(relative)
+        left = self.launch.floats.erased(term) if role.modulo_zero else term
+        conditions = [inside, *self.live(role.live, row, index)]
+        self.terms.fact(term, z3.Implies(z3.And(*conditions), left == shared))
+
+    def premises(self, atoms: list[Any]) -> Iterator[Any]:
+        """Instances of the premises for the accesses among the terms of a query."""
+        by_name: dict[str, list[Any]] = {}
+        for atom in atoms:
+            name = atom.decl().name().partition(":")[0]
+            if name.endswith(f"@{self.launch.side}"):
+                by_name.setdefault(name.partition("@")[0], []).append(atom)
+        for name, found in by_name.items():
+            role = self.roles.get(name)
+            if isinstance(role, c.Ints) and role.distinct:
+                for x, y in combinations(found, 2):
+                    yield self._once(self._distinct, x, y)
+            if isinstance(role, c.Cache):
+                yield from self._cache(role, found, by_name)
+        if self.tile_names:
+            yield from self._tiles(by_name)
+
+    def _once(self, make: Any, *parts: Any) -> Any:
+        key = (make.__name__, *(p.get_id() for p in parts))
+        if key not in self._made:
+            self._made[key] = self.terms.keep(make(*parts))
+        return self._made[key]
+
+    def _distinct(self, x: Any, y: Any) -> Any:
+        """slots_distinct, states_distinct, seats_distinct."""
+        a, b = x.arg(0), y.arg(0)
+        rows = [z3.And(i >= 0, i < self.launch.padded) for i in (a, b)]
+        return z3.Implies(z3.And(x >= 0, x == y, *rows), a == b)
+
+    def _tiles(self, by_name: dict[str, list[Any]]) -> Iterator[Any]:
+        """tiles_contiguous, tiles_one_seat, tiles_disjoint, tables_cover."""
+        parts = [a.arg(0) for n in self.tile_names.values() for a in by_name.get(n, ())]
+        tiles = {tile.get_id(): tile for tile in parts}
+        rows = {self.launch.row.get_id(): self.launch.row}
+        states = [n for n, r in self.roles.items() if isinstance(r, c.Ints)]
+        for name in ("seat", "tile_of", self.launch.contract.positions, *states):
+            rows |= {a.arg(0).get_id(): a.arg(0) for a in by_name.get(name, ())}
+        for tile in tiles.values():
+            yield self._once(self._tile, tile)
+        for tile, row in product(tiles.values(), rows.values()):
+            yield self._once(self._tile_row, tile, row)
+        for x, y in combinations(tiles.values(), 2):
+            yield self._once(self._tile_pair, x, y)
+        for name, role in self.roles.items():
+            if isinstance(role, c.Table):
+                for entry, tile in product(by_name.get(name, ()), tiles.values()):
+                    yield self._once(self._covered, entry, tile)
+
+    def _tile(self, tile: Any) -> Any:
+        first, count = self.part("first", tile), self.part("count", tile)
+        inside = z3.And(tile >= 0, tile < self.launch.tiles)
+        bound = z3.If(count > 0, first + count <= self.launch.rows, first < self.launch.padded)
+        return z3.Implies(inside, bound)
+
+    def _tile_row(self, tile: Any, row: Any) -> Any:
+        first = self.part("first", tile)
+        positions = self.launch.contract.positions
+        same = [
+            self.access(positions, row) == self.access(positions, first) + (row - first),
+            self.seat(row) == self.part("seat", tile),
+            self.tile_of(row) == tile,
+        ]
+        for name, role in self.roles.items():
+            if isinstance(role, c.Ints):
+                same.append(self.access(name, row) >= 0)
+        inside = z3.And(tile >= 0, tile < self.launch.tiles)
+        return z3.Implies(z3.And(inside, self.holds(tile, row)), z3.And(*same))
+
+    def _tile_pair(self, x: Any, y: Any) -> Any:
+        inside = [z3.And(t >= 0, t < self.launch.tiles, self.part("count", t) > 0) for t in (x, y)]
+        (a, m), (b, n) = ((self.part("first", t), self.part("count", t)) for t in (x, y))
+        return z3.Implies(z3.And(*inside), z3.Or(x == y, a + m <= b, b + n <= a))
+
+    def _covered(self, entry: Any, tile: Any) -> Any:
+        """Table entries up to the tile's last position are blocks of the pool."""
+        role = self.roles[entry.decl().name().partition("@")[0]]
+        first, count = self.part("first", tile), self.part("count", tile)
+        page = entry.arg(0) - self.part("seat", tile) * role.pages
+        last = self.access(self.launch.contract.positions, first) + count - 1
+        inside = z3.And(tile >= 0, tile < self.launch.tiles, count > 0, page >= 0)
+        inside = z3.And(inside, page < role.pages, page * role.page <= last)
+        return z3.Implies(inside, z3.And(entry >= 0, entry < self.blocks))
+
+    def _cache(
+        self, role: c.Cache, found: list[Any], by_name: dict[str, list[Any]]
+    ) -> Iterator[Any]:
+        """cache_finite and past_equal."""
+        block = role.heads * role.page * role.dim
+        for term in found:
+            if role.finite:
+                yield self._once(self._finite, term)
+            for name, table in self.roles.items():
+                if isinstance(table, c.Table):
+                    for entry in by_name.get(name, ()):
+                        if self._within(entry, term):
+                            yield self._past(role, table, term, entry, block)
+
+    def _within(self, entry: Any, term: Any) -> bool:
+        """Whether a table entry is read in a term."""
+        stack, seen = [term], set()
+        while stack:
+            part = stack.pop()
+            if part.eq(entry):
+                return True
+            if part.get_id() not in seen:
+                seen.add(part.get_id())
+                stack += part.children()
+        return False
+
+    def _finite(self, term: Any) -> Any:
+        role = self.roles[term.decl().name().partition("@")[0]]
+        block = role.heads * role.page * role.dim
+        inside = z3.And(term.arg(0) >= 0, term.arg(0) < self.blocks * block)
+        return z3.Implies(inside, self.launch.floats.predicate("finite", term))
+
+    def _past(self, role: c.Cache, table: c.Table, term: Any, entry: Any, block: int) -> Any:
+        """What lies at position q <= the row's, head h, lane d, is the same in both launches."""
+        key = ("_past", term.get_id(), entry.get_id())
+        if key in self._made:
+            return self._made[key]
+        rest = term.arg(0) - entry * block
+        page = entry.arg(0) - self.seat(self.launch.row) * table.pages
+        head, lane = rest / (role.page * role.dim), rest % role.dim
+        position = page * role.page + (rest / role.dim) % role.page
+        last = self.access(self.launch.contract.positions, self.launch.row)
+        inside = z3.And(rest >= 0, rest < block, page >= 0, page < table.pages, position <= last)
+        name = term.decl().name().partition("@")[0]
+        shared = self.terms.function(f"{name}@past", "int", "int", "int", "float")
+        fact = z3.Implies(inside, term == shared(head, position, lane))
+        self._made[key] = self.terms.keep(fact)
+        return fact
