@@ -1,7 +1,7 @@
-//! A launch sequence of a decoder-only transformer (Llama, Qwen, Mistral): twelve launches a layer,
-//! and well-formed however many layers there are, in whatever groups. The GPU runner fuses some of
-//! them into one kernel: `just verify` replays the launches that it makes (launches.json) and finds
-//! these, buffer by buffer.
+//! A launch sequence of a decoder-only transformer (Llama, Qwen, Mistral; with *sandwich* norms,
+//! Gemma 3): twelve or fourteen launches a layer, and well-formed however many layers there are, in
+//! whatever groups. The GPU runner fuses some of them into one kernel: `just verify` replays the
+//! launches that it makes (launches.json) and finds these, buffer by buffer.
 use crate::proofs::composition::*;
 use crate::trusted::theorem::*;
 use crate::trusted::*;
@@ -30,9 +30,10 @@ pub open spec fn add_projected() -> Launch {
     }
 }
 
-/// Launch `j` of layer number `i`, which is `layer` of its group. Weights are numbered 12 a layer.
+/// Launch `j` of layer number `i`, which is `layer` of its group, of a model with sandwich norms:
+/// the others have no launches 6 and 12. Weights are numbered 14 a layer.
 pub open spec fn layer_launch(i: int, layer: Layer, j: int) -> Launch {
-    let weight = 12 * i + j;
+    let weight = 14 * i + j;
     let reads = seq![Buffer::Qkv];
     if j == 0 {
         unary(Kernel::Norm, weight, Buffer::Residual, Buffer::Normed)
@@ -47,17 +48,41 @@ pub open spec fn layer_launch(i: int, layer: Layer, j: int) -> Launch {
     } else if j == 5 {
         unary(Kernel::Linear, weight, Buffer::Attended, Buffer::Projected)
     } else if j == 6 {
-        add_projected()
+        unary(Kernel::Norm, weight, Buffer::Projected, Buffer::Projected)
     } else if j == 7 {
-        unary(Kernel::Norm, weight, Buffer::Residual, Buffer::Normed)
+        add_projected()
     } else if j == 8 {
-        unary(Kernel::Linear, weight, Buffer::Normed, Buffer::GateUp)
+        unary(Kernel::Norm, weight, Buffer::Residual, Buffer::Normed)
     } else if j == 9 {
-        unary(Kernel::Gate, -1, Buffer::GateUp, Buffer::Gated)
+        unary(Kernel::Linear, weight, Buffer::Normed, Buffer::GateUp)
     } else if j == 10 {
+        unary(Kernel::Gate, -1, Buffer::GateUp, Buffer::Gated)
+    } else if j == 11 {
         unary(Kernel::Linear, weight, Buffer::Gated, Buffer::Projected)
+    } else if j == 12 {
+        unary(Kernel::Norm, weight, Buffer::Projected, Buffer::Projected)
     } else {
         add_projected()
+    }
+}
+
+/// Launches of a layer.
+pub open spec fn layer_len(sandwich: bool) -> int {
+    if sandwich {
+        14
+    } else {
+        12
+    }
+}
+
+/// Which of `layer_launch` a layer's launch `k` is.
+pub open spec fn nth(sandwich: bool, k: int) -> int {
+    if sandwich || k < 6 {
+        k
+    } else if k < 11 {
+        k + 1
+    } else {
+        k + 2
     }
 }
 
@@ -77,19 +102,20 @@ pub open spec fn head(weight: int) -> Launch {
 }
 
 /// Embedding, the layers in order, final norm and head.
-pub open spec fn decoder(layers: Seq<Layer>) -> Seq<Launch> {
-    let body = 12 * layers.len() as int;
+pub open spec fn decoder(layers: Seq<Layer>, sandwich: bool) -> Seq<Launch> {
+    let n = layer_len(sandwich);
+    let body = n * layers.len() as int;
     Seq::new(
         (body + 3) as nat,
         |k: int|
             if k == 0 {
                 embedding()
             } else if k <= body {
-                layer_launch((k - 1) / 12, layers[(k - 1) / 12], (k - 1) % 12)
+                layer_launch((k - 1) / n, layers[(k - 1) / n], nth(sandwich, (k - 1) % n))
             } else if k == body + 1 {
-                unary(Kernel::Norm, body, Buffer::Residual, Buffer::Normed)
+                unary(Kernel::Norm, 14 * layers.len() as int, Buffer::Residual, Buffer::Normed)
             } else {
-                head(body + 1)
+                head(14 * layers.len() as int + 1)
             },
     )
 }
@@ -101,134 +127,220 @@ pub open spec fn lists_layers(layers: Seq<Layer>, depths: Seq<nat>) -> bool {
     &&& forall|l: Layer| #[trigger] is_layer(depths, l) ==> layers.contains(l)
 }
 
-/// Launch `j` of layer `i` is where it should be.
-proof fn lemma_launch(layers: Seq<Layer>, i: int, j: int)
+/// Launch `k` of layer `i` is where it should be.
+proof fn lemma_launch(layers: Seq<Layer>, sandwich: bool, i: int, k: int)
     requires
         0 <= i < layers.len(),
-        0 <= j < 12,
+        0 <= k < layer_len(sandwich),
     ensures
-        0 < 12 * i + j + 1 <= 12 * layers.len(),
-        decoder(layers)[12 * i + j + 1] == layer_launch(i, layers[i], j),
+        0 < layer_len(sandwich) * i + k + 1 <= layer_len(sandwich) * layers.len(),
+        decoder(layers, sandwich)[layer_len(sandwich) * i + k + 1] == layer_launch(
+            i,
+            layers[i],
+            nth(sandwich, k),
+        ),
 {
-    assert((12 * i + j) / 12 == i && (12 * i + j) % 12 == j);
+    if sandwich {
+        assert((14 * i + k) / 14 == i && (14 * i + k) % 14 == k);
+    } else {
+        assert((12 * i + k) / 12 == i && (12 * i + k) % 12 == k);
+    }
+}
+
+/// Launch `at` of the sequence is launch `k` of layer `i`.
+proof fn lemma_at(layers: Seq<Layer>, sandwich: bool, at: int) -> (ik: (int, int))
+    requires
+        0 < at <= layer_len(sandwich) * layers.len(),
+    ensures
+        0 <= ik.0 < layers.len(),
+        0 <= ik.1 < layer_len(sandwich),
+        at == layer_len(sandwich) * ik.0 + ik.1 + 1,
+        decoder(layers, sandwich)[at] == layer_launch(ik.0, layers[ik.0], nth(sandwich, ik.1)),
+{
+    let n = layer_len(sandwich);
+    if sandwich {
+        assert(0 <= (at - 1) / 14 < layers.len());
+    } else {
+        assert(0 <= (at - 1) / 12 < layers.len());
+    }
+    ((at - 1) / n, (at - 1) % n)
 }
 
 /// The layer's store is the only launch that stores it.
-proof fn lemma_store(layers: Seq<Layer>, k: int, l: Layer)
+proof fn lemma_store(layers: Seq<Layer>, sandwich: bool, at: int, l: Layer) -> (i: int)
     requires
-        0 <= k < decoder(layers).len(),
-        stores(decoder(layers)[k], l),
+        0 <= at < decoder(layers, sandwich).len(),
+        stores(decoder(layers, sandwich)[at], l),
     ensures
-        0 <= (k - 1) / 12 < layers.len(),
-        layers[(k - 1) / 12] == l,
-        k == 12 * ((k - 1) / 12) + 4,
+        0 <= i < layers.len(),
+        layers[i] == l,
+        at == layer_len(sandwich) * i + 4,
 {
+    if 0 < at <= layer_len(sandwich) * layers.len() {
+        lemma_at(layers, sandwich, at).0
+    } else {
+        0
+    }
 }
 
-/// Launch `j` of a layer reads what the embedding or an earlier launch of the layer wrote.
-proof fn lemma_layer_reads(layers: Seq<Layer>, k: int, i: int)
-    requires
-        0 < k <= 12 * layers.len(),
-        0 <= i < decoder(layers)[k].reads.len(),
-    ensures
-        defined(decoder(layers), k, decoder(layers)[k].reads[i]),
-{
-    let program = decoder(layers);
-    let start = 12 * ((k - 1) / 12) + 1;
-    let at = (k - 1) / 12;
-    assert(program[0].out == Some(Buffer::Residual));
-    assert(k == start + (k - 1) % 12);
-    lemma_launch(layers, at, (k - 1) % 12);
-    lemma_launch(layers, at, 0);
-    lemma_launch(layers, at, 1);
-    lemma_launch(layers, at, 4);
-    lemma_launch(layers, at, 5);
-    lemma_launch(layers, at, 7);
-    lemma_launch(layers, at, 8);
-    lemma_launch(layers, at, 9);
-    lemma_launch(layers, at, 10);
-    assert(program[start].out == Some(Buffer::Normed));
-    assert(program[start + 1].out == Some(Buffer::Qkv));
-    assert(program[start + 4].out == Some(Buffer::Attended));
-    assert(program[start + 5].out == Some(Buffer::Projected));
-    assert(program[start + 7].out == Some(Buffer::Normed));
-    assert(program[start + 8].out == Some(Buffer::GateUp));
-    assert(program[start + 9].out == Some(Buffer::Gated));
-    assert(program[start + 10].out == Some(Buffer::Projected));
+/// Launch `k` of layer `i` writes to `out`.
+spec fn writes(layers: Seq<Layer>, sandwich: bool, i: int, k: int, out: Buffer) -> bool {
+    decoder(layers, sandwich)[layer_len(sandwich) * i + k + 1].out == Some(out)
 }
 
-/// Before launch `k`, what it reads is defined.
-proof fn lemma_reads(layers: Seq<Layer>, k: int, i: int)
+/// Where a layer's launches write what later ones of it read.
+proof fn lemma_writes(layers: Seq<Layer>, sandwich: bool, i: int)
     requires
-        0 <= k < decoder(layers).len(),
-        0 <= i < decoder(layers)[k].reads.len(),
+        0 <= i < layers.len(),
     ensures
-        defined(decoder(layers), k, decoder(layers)[k].reads[i]),
+        writes(layers, sandwich, i, 0, Buffer::Normed),
+        writes(layers, sandwich, i, 1, Buffer::Qkv),
+        writes(layers, sandwich, i, 4, Buffer::Attended),
+        writes(layers, sandwich, i, 5, Buffer::Projected),
+        !sandwich ==> writes(layers, sandwich, i, 8, Buffer::GateUp),
+        !sandwich ==> writes(layers, sandwich, i, 9, Buffer::Gated),
+        sandwich ==> writes(layers, sandwich, i, 9, Buffer::GateUp),
+        sandwich ==> writes(layers, sandwich, i, 10, Buffer::Gated),
 {
-    let program = decoder(layers);
-    let body = 12 * layers.len() as int;
+    let last = if sandwich {
+        10int
+    } else {
+        9
+    };
+    lemma_launch(layers, sandwich, i, 0);
+    lemma_launch(layers, sandwich, i, 1);
+    lemma_launch(layers, sandwich, i, 4);
+    lemma_launch(layers, sandwich, i, 5);
+    lemma_launch(layers, sandwich, i, last - 1);
+    lemma_launch(layers, sandwich, i, last);
+}
+
+/// What a launch reads is defined: by the embedding or an earlier launch of its layer.
+proof fn lemma_reads(layers: Seq<Layer>, sandwich: bool, at: int, r: int)
+    requires
+        0 <= at < decoder(layers, sandwich).len(),
+        0 <= r < decoder(layers, sandwich)[at].reads.len(),
+    ensures
+        defined(decoder(layers, sandwich), at, decoder(layers, sandwich)[at].reads[r]),
+{
+    let program = decoder(layers, sandwich);
+    let n = layer_len(sandwich);
     assert(program[0].out == Some(Buffer::Residual));
-    if 0 < k <= body {
-        lemma_layer_reads(layers, k, i);
-    } else if k > body {
-        assert(program[body + 1].out == Some(Buffer::Normed));
+    if 0 < at <= n * layers.len() {
+        let (i, k) = lemma_at(layers, sandwich, at);
+        lemma_writes(layers, sandwich, i);
+    } else if at > n * layers.len() {
+        assert(program[n * layers.len() + 1].out == Some(Buffer::Normed));
+    }
+}
+
+/// The head comes last.
+proof fn lemma_head(layers: Seq<Layer>, sandwich: bool)
+    ensures
+        decoder(layers, sandwich).len() > 0,
+        decoder(layers, sandwich)[decoder(layers, sandwich).len() - 1].kernel is Head,
+{
+    assert(layer_len(sandwich) * layers.len() >= 0) by (nonlinear_arith)
+        requires
+            layer_len(sandwich) >= 0,
+            layers.len() >= 0,
+    ;
+}
+
+/// A launch has as many inputs as its kernel; what stores or attends is a layer's.
+proof fn lemma_kernel(layers: Seq<Layer>, sandwich: bool, depths: Seq<nat>, at: int)
+    requires
+        lists_layers(layers, depths),
+        0 <= at < decoder(layers, sandwich).len(),
+    ensures
+        decoder(layers, sandwich)[at].reads.len() == arity(decoder(layers, sandwich)[at].kernel),
+        decoder(layers, sandwich)[at].kernel is Head ==> at == decoder(layers, sandwich).len() - 1,
+        decoder(layers, sandwich)[at].kernel is Store ==> is_layer(
+            depths,
+            decoder(layers, sandwich)[at].layer,
+        ),
+        decoder(layers, sandwich)[at].kernel is Attention ==> is_layer(
+            depths,
+            decoder(layers, sandwich)[at].layer,
+        ) && stored(decoder(layers, sandwich), at, decoder(layers, sandwich)[at].layer),
+{
+    if 0 < at <= layer_len(sandwich) * layers.len() {
+        let (i, k) = lemma_at(layers, sandwich, at);
+        lemma_launch(layers, sandwich, i, 3);
+        assert(stores(decoder(layers, sandwich)[layer_len(sandwich) * i + 4], layers[i]));
+    }
+}
+
+/// Each layer is stored, once.
+proof fn lemma_stored(layers: Seq<Layer>, sandwich: bool, depths: Seq<nat>, l: Layer)
+    requires
+        lists_layers(layers, depths),
+        is_layer(depths, l),
+    ensures
+        stored(decoder(layers, sandwich), decoder(layers, sandwich).len() as int, l),
+{
+    let i = choose|i: int| 0 <= i < layers.len() && layers[i] == l;
+    lemma_launch(layers, sandwich, i, 3);
+    assert(stores(decoder(layers, sandwich)[layer_len(sandwich) * i + 4], l));
+}
+
+proof fn lemma_stored_once(layers: Seq<Layer>, sandwich: bool, at: int, before: int, l: Layer)
+    requires
+        layers.no_duplicates(),
+        0 <= before < at < decoder(layers, sandwich).len(),
+        stores(decoder(layers, sandwich)[at], l),
+    ensures
+        !stores(decoder(layers, sandwich)[before], l),
+{
+    if stores(decoder(layers, sandwich)[before], l) {
+        let i = lemma_store(layers, sandwich, at, l);
+        let j = lemma_store(layers, sandwich, before, l);
+        assert(i == j);
     }
 }
 
 /// The decoder's launch sequence is well-formed, however many layers, in whatever groups.
-pub proof fn lemma_decoder_wf(layers: Seq<Layer>, depths: Seq<nat>)
+pub proof fn lemma_decoder_wf(layers: Seq<Layer>, sandwich: bool, depths: Seq<nat>)
     requires
         lists_layers(layers, depths),
     ensures
-        program_wf(decoder(layers), depths),
+        program_wf(decoder(layers, sandwich), depths),
 {
-    let program = decoder(layers);
-    let body = 12 * layers.len() as int;
-    assert forall|k: int| 0 <= k < program.len()
-        implies (#[trigger] program[k]).reads.len() == arity(
-        program[k].kernel,
-    ) by {}
-    assert forall|k: int, i: int| 0 <= k < program.len() && 0 <= i < program[k].reads.len() implies
-        defined(program, k, #[trigger] program[k].reads[i]) by {
-        lemma_reads(layers, k, i);
+    hide(decoder);
+    let program = decoder(layers, sandwich);
+    lemma_head(layers, sandwich);
+    assert forall|at: int| 0 <= at < program.len() implies (#[trigger] program[at]).reads.len()
+        == arity(program[at].kernel) && (program[at].kernel is Head ==> at == program.len() - 1)
+        && (program[at].kernel is Store ==> is_layer(depths, program[at].layer)) && (
+    program[at].kernel is Attention ==> is_layer(depths, program[at].layer) && stored(
+        program,
+        at,
+        program[at].layer,
+    )) by {
+        lemma_kernel(layers, sandwich, depths, at);
+    }
+    assert forall|at: int, r: int|
+        0 <= at < program.len() && 0 <= r < program[at].reads.len() implies defined(
+        program,
+        at,
+        #[trigger] program[at].reads[r],
+    ) by {
+        lemma_reads(layers, sandwich, at, r);
     }
     assert forall|l: Layer| #[trigger] is_layer(depths, l) implies stored(
         program,
         program.len() as int,
         l,
     ) by {
-        let i = choose|i: int| 0 <= i < layers.len() && layers[i] == l;
-        lemma_launch(layers, i, 3);
-        assert(stores(program[12 * i + 4], l));
+        lemma_stored(layers, sandwich, depths, l);
     }
-    assert forall|k: int, m: int, l: Layer|
-        0 <= m < k < program.len() && #[trigger] stores(program[k], l) implies !#[trigger] stores(
-        program[m],
-        l,
-    ) by {
-        if stores(program[m], l) {
-            lemma_store(layers, k, l);
-            lemma_store(layers, m, l);
-        }
+    assert forall|at: int, before: int, l: Layer|
+        0 <= before < at < program.len() && #[trigger] stores(
+            program[at],
+            l,
+        ) implies !#[trigger] stores(program[before], l) by {
+        lemma_stored_once(layers, sandwich, at, before, l);
     }
-    assert forall|k: int|
-        0 <= k < program.len() && (#[trigger] program[k]).kernel is Attention implies is_layer(
-        depths,
-        program[k].layer,
-    ) && stored(program, k, program[k].layer) by {
-        let i = (k - 1) / 12;
-        lemma_launch(layers, i, 3);
-        assert(program[k].layer == layers[i]);
-        assert(stores(program[12 * i + 4], layers[i]));
-    }
-    assert forall|k: int|
-        0 <= k < program.len() && (#[trigger] program[k]).kernel is Store implies is_layer(
-        depths,
-        program[k].layer,
-    ) by {
-        assert(program[k].layer == layers[(k - 1) / 12]);
-    }
-    assert(program[body + 2].kernel is Head);
 }
 
 /// Determinism of a model of layers, from the contracts of its kernels.

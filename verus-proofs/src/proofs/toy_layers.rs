@@ -147,7 +147,7 @@ impl Layers for ToyLayers {
     }
 
     open spec fn program() -> Seq<Launch> {
-        decoder(two_layers())
+        decoder(two_layers(), false)
     }
 
     proof fn program_ok() {
@@ -161,7 +161,7 @@ impl Layers for ToyLayers {
                 assert(layers[1] == l);
             }
         }
-        lemma_decoder_wf(layers, Self::depths());
+        lemma_decoder_wf(layers, false, Self::depths());
     }
 }
 
