@@ -11,15 +11,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import numpy as np
 import torch
 from device_plans import HandPlan, Pages
 
+from pyvosti import LLM, SamplingParams
+from pyvosti.config import Rope
 from pyvosti.cuda_pending import Pending
 from pyvosti.cuda_runner import CudaRunner
 from pyvosti.cuda_weights import fused_weights, rotary_tables
@@ -27,6 +31,7 @@ from pyvosti.draw import GREEDY
 from pyvosti.triton_kernels.compile_all import compile_all
 from pyvosti.triton_kernels.launches import all_specs
 from pyvosti.triton_kernels.schedule import Shape, make_schedule
+from tiny_models import FAMILIES, save_tiny_model
 
 LLAMA_8B = Shape(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256,
@@ -67,8 +72,6 @@ def make_runner(
     seqs: int,
     blocks: int,
     graphs=True,
-    theta=5e5,
-    scaling=None,
     strict=False,
     tied=False,
     weights=None,
@@ -77,7 +80,7 @@ def make_runner(
     compile_all(all_specs(schedule), 90)
     weights = weights or fused_weights(shape, random_fetch(shape, 1), tied)
     return CudaRunner(
-        schedule, weights, rotary_tables(shape, theta, scaling),
+        schedule, weights, rotary_tables(shape, [Rope(5e5, None)]),
         num_blocks=[blocks] * len(shape.windows), max_seqs=seqs, max_batched_tokens=rows,
         graphs=graphs,
     )  # fmt: skip
@@ -85,114 +88,58 @@ def make_runner(
 
 # --- parity -----------------------------------------------------------------------------------
 
-FAMILIES = {
-    "llama": dict(scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-                           "high_freq_factor": 4.0, "original_max_position_embeddings": 256}),
-    "mistral": dict(window=128),
-    "qwen2": dict(qkv_bias=True),
-    "qwen3": dict(qk_norm=True),
-    "smollm2": dict(tied=True, heads=9, kv_heads=3, head_dim=64, hidden=576),
+SIZES = {
+    "hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 4, "vocab_size": 4099,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
+    "max_position_embeddings": 2048,
+}  # fmt: skip
+SPECIAL = {
+    "smollm": {"hidden_size": 576, "num_attention_heads": 9, "num_key_value_heads": 3},
+    "mistral-window": {"sliding_window": 128},
+    "gemma3": {"sliding_window": 128, "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+               "query_pre_attn_scalar": 48},
 }  # fmt: skip
 
 
-def hugging_face(family: str, shape: Shape, scaling, tied: bool, fetch, dtype):
-    """transformers' model with the same weights, in `dtype`."""
-    import transformers as tf
-
-    common = dict(
-        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.ffn,
-        num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads, head_dim=shape.head_dim, rms_norm_eps=shape.rms_eps,
-        max_position_embeddings=shape.max_model_len, tie_word_embeddings=tied,
-        rope_parameters={"rope_theta": 1e4, **(scaling or {"rope_type": "default"})},
-        attn_implementation="eager",
-    )  # fmt: skip
-    name = {"smollm2": "Llama", "llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2",
-            "qwen3": "Qwen3"}[family]  # fmt: skip
-    if shape.windows[0]:
-        common["sliding_window"] = shape.windows[0]
-    model = getattr(tf, f"{name}ForCausalLM")(getattr(tf, f"{name}Config")(**common))
-    names = {"model.embed_tokens.weight": "embed", "model.norm.weight": "norm"}
-    if not tied:
-        names["lm_head.weight"] = "head"
-    parts = {
-        "input_layernorm.weight": "attn_norm", "post_attention_layernorm.weight": "ffn_norm",
-        "mlp.gate_proj.weight": "gate", "mlp.up_proj.weight": "up", "mlp.down_proj.weight": "down",
-        **{f"self_attn.{x}_proj.weight": x for x in "qkvo"},
-    }  # fmt: skip
-    if shape.qkv_bias:
-        parts |= {f"self_attn.{x}_proj.bias": f"{x}_bias" for x in "qkv"}
-    if shape.qk_norm:
-        parts |= {f"self_attn.{x}_norm.weight": f"{x}_norm" for x in "qk"}
-    for layer in range(shape.layers):
-        names |= {f"model.layers.{layer}.{a}": f"layers.{layer}.{b}" for a, b in parts.items()}
-    state = {theirs: fetch(ours) for theirs, ours in names.items()}
-    if tied:
-        state["lm_head.weight"] = state["model.embed_tokens.weight"]
-    model.load_state_dict({k: v.cpu() for k, v in state.items()}, strict=True)
-    return model.to("cuda", dtype).eval()
-
-
 def parity(report: dict) -> bool:
+    """Logits of each family beside transformers on the same folder, a part of them by decode."""
+    from transformers import AutoModelForCausalLM
+
     fine = True
-    for family, options in FAMILIES.items():
-        options = dict(options)
-        scaling, window = options.pop("scaling", None), options.pop("window", 0)
-        tied = options.pop("tied", False)
-        sizes = dict(layers=4, hidden=512, heads=8, kv_heads=2, head_dim=64, ffn=1536, vocab=4099)
-        shape = Shape(
-            **(
-                sizes
-                | dict(
-                    rms_eps=1e-5,
-                    qkv_bias=False,
-                    qk_norm=False,
-                    layer_groups=(0,) * 4,
-                    windows=(window,),
-                    page=32,
-                    max_model_len=2048,
+    ids = np.random.default_rng(4).integers(4, SIZES["vocab_size"], 700)
+    for name in ("llama3-rope", "mistral-window", "qwen2", "qwen3", "smollm", "gemma3"):
+        with tempfile.TemporaryDirectory() as where:
+            folder = Path(where) / "model"
+            family = FAMILIES[name]
+            options = family.options | SIZES | SPECIAL.get(name, {})
+            save_tiny_model(family._replace(options=options), folder, dtype="bfloat16")
+            llm = LLM(folder, backend="cuda", num_blocks=64, record_logits=True)
+            params = SamplingParams(max_tokens=100, temperature=0, ignore_eos=True,
+                                    prompt_logprobs=0)  # fmt: skip
+            output = llm.generate(prompt_token_ids=ids[:600].tolist(), sampling_params=params)[0]
+            logits = [output.prompt_logits, output.outputs[0].logits]
+            ours = torch.from_numpy(np.concatenate(logits)).double()
+            seen = [*ids[:600].tolist(), *output.outputs[0].token_ids[:-1]]
+            batch = torch.tensor([seen], device="cuda")
+
+            def theirs(dtype: torch.dtype, folder: Path = folder, batch=batch) -> torch.Tensor:
+                model = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=dtype, attn_implementation="eager"
                 )
-                | options
-            )
-        )
-        fetch = random_fetch(shape, 3)
-        weights = fused_weights(shape, fetch, tied)
-        runner = make_runner(
-            shape,
-            rows=1024,
-            seqs=4,
-            blocks=256,
-            theta=1e4,
-            scaling=scaling,
-            tied=tied,
-            weights=weights,
-        )
-        ids = np.random.default_rng(4).integers(0, shape.vocab, 700)
-        pages = Pages(256, 32, 1, 5)
-        logits = [runner.execute(pages.plan([(0, 0, ids[:600])], True))]
-        for position in range(600, 700):  # the last hundred as decode steps
-            logits.append(runner.execute(pages.plan([(0, position, ids[position : position + 1])])))
-        ours = torch.from_numpy(np.concatenate(logits)).double()
-        batch = torch.from_numpy(ids)[None].cuda()
-        with torch.no_grad():
-            exact = hugging_face(family, shape, scaling, tied, fetch, torch.float64)
-            want = exact(batch).logits[0].cpu().double()
-            rounded = hugging_face(family, shape, scaling, tied, fetch, torch.bfloat16)
-            theirs = rounded(batch).logits[0].cpu().double()
+                with torch.no_grad():
+                    return model.to("cuda")(batch).logits[0].cpu().double()
 
-        def error(got, want=want):
-            return float((got - want).norm() / want.norm())
-
+            want = theirs(torch.float64)
+            error = [float((got - want).norm() / want.norm())
+                     for got in (ours, theirs(torch.bfloat16))]  # fmt: skip
         agree = float((ours.argmax(1) == want.argmax(1)).double().mean())
-        line = {"ours": error(ours), "transformers_bf16": error(theirs), "argmax_equal": agree}
-        report.setdefault("parity", {})[family] = line
+        line = {"ours": error[0], "transformers_bf16": error[1], "argmax_equal": agree}
+        report.setdefault("parity", {})[name] = line
         ok = line["ours"] < 1.1 * line["transformers_bf16"]
         fine &= ok
-        print(
-            f"parity {family}: error against float64 {line['ours']:.2e}, transformers bf16 "
-            f"{line['transformers_bf16']:.2e}, argmax equal {agree:.3f} {'ok' if ok else 'BAD'}",
-            flush=True,
-        )
+        print(f"parity {name}: error against float64 {line['ours']:.2e}, transformers bf16 "
+              f"{line['transformers_bf16']:.2e}, argmax equal {agree:.3f} {'ok' if ok else 'BAD'}",
+              flush=True)  # fmt: skip
     return fine
 
 

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyvosti.errors import ModelError
+from pyvosti.gemma3 import gemma3_constants, gemma3_text
 
 ARCHITECTURES = {
     "LlamaForCausalLM": "llama",
     "MistralForCausalLM": "mistral",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
+    "Gemma3ForCausalLM": "gemma3",
+    "Gemma3ForConditionalGeneration": "gemma3",
 }
 ROPE_SCALINGS = ("default", "linear", "llama3")
 MAX_LAYERS = 4096
+
+
+class Rope(NamedTuple):
+    """One kind of rotary embedding."""
+
+    theta: float
+    scaling: dict[str, Any] | None
+    """As in config.json, with "rope_type" linear or llama3; None: plain RoPE."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,12 @@ class ModelConfig:
     """The longest sequence the model was made for, in tokens."""
     windows: tuple[int | None, ...]
     """Per layer: how many positions a row sees, its own included; None: all."""
+    window_rope_theta: float | None = None
+    """RoPE's base in layers with a window, unscaled; None: the same as elsewhere."""
+    attention_scale: float | None = None
+    """What scores are multiplied by; None: 1 / sqrt(head_dim)."""
+    embed_scale: float = 1.0
+    """What the token's embedding is multiplied by."""
 
     def __post_init__(self) -> None:
         for name in ("n_layers", "hidden", "n_heads", "n_kv_heads", "head_dim", "ffn", "vocab",
@@ -62,7 +79,29 @@ class ModelConfig:
     @property
     def qk_norm(self) -> bool:
         """Whether each head of Q and K is normalised before RoPE."""
-        return self.architecture == "qwen3"
+        return self.architecture in ("qwen3", "gemma3")
+
+    @property
+    def sandwich_norms(self) -> bool:
+        """Whether what attention and feed-forward add is normalised, too."""
+        return self.architecture == "gemma3"
+
+    @property
+    def activation(self) -> str:
+        """Of the feed-forward gate: "silu", or "gelu" (its tanh form)."""
+        return "gelu" if self.architecture == "gemma3" else "silu"
+
+    @property
+    def ropes(self) -> list[Rope]:
+        """The kinds of rotary embedding; the second, if any, is that of layers with a window."""
+        everywhere = [Rope(self.rope_theta, self.rope_scaling)]
+        windowed = self.window_rope_theta
+        return everywhere if windowed is None else [*everywhere, Rope(windowed, None)]
+
+    @property
+    def layer_ropes(self) -> list[int]:
+        """The kind, an index of `ropes`, of each layer."""
+        return [int(w is not None and len(self.ropes) > 1) for w in self.windows]
 
     @property
     def qkv_bias(self) -> bool:
@@ -96,6 +135,8 @@ class ModelConfig:
             layer |= {"q_bias": (q,), "k_bias": (kv,), "v_bias": (kv,)}
         if self.qk_norm:
             layer |= {"q_norm": (self.head_dim,), "k_norm": (self.head_dim,)}
+        if self.sandwich_norms:
+            layer |= {"attn_out_norm": (self.hidden,), "ffn_out_norm": (self.hidden,)}
         shapes: dict[str, tuple[int, ...]] = {"embed": (self.vocab, self.hidden)}
         for i in range(self.n_layers):
             shapes |= {f"layers.{i}.{name}": shape for name, shape in layer.items()}
@@ -109,7 +150,7 @@ class ModelConfig:
         return 2 * 4 * self.n_layers * self.n_kv_heads * self.head_dim
 
 
-def same_window(window: int | None, n_layers: int) -> tuple[int | None, ...]:
+def same_window(window: int | None, n_layers: Any) -> tuple[int | None, ...]:
     """`windows` of a model whose layers all have the same one."""
     if not isinstance(n_layers, int) or not 1 <= n_layers <= MAX_LAYERS:
         raise ModelError(f"a model cannot have {n_layers!r} layers")
@@ -125,11 +166,14 @@ def config_from_hf(raw: Mapping[str, Any]) -> ModelConfig:
             f"models of the kind {names or raw.get('model_type')} are not supported; "
             f"supported: {', '.join(ARCHITECTURES)}"
         )
+    if architecture == "gemma3":
+        raw = gemma3_text(raw)
     _refuse_unsupported(raw)
     try:
         n_heads, hidden = int(raw["num_attention_heads"]), int(raw["hidden_size"])
         n_layers = int(raw["num_hidden_layers"])
         rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+        special = gemma3_constants(raw, hidden) if architecture == "gemma3" else {}
         return ModelConfig(
             architecture=architecture,
             n_layers=n_layers,
@@ -145,6 +189,7 @@ def config_from_hf(raw: Mapping[str, Any]) -> ModelConfig:
             tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
             context=int(raw.get("max_position_embeddings", 2048)),
             windows=_hf_windows(raw, architecture, n_layers),
+            **special,
         )
     except KeyError as missing:
         raise ModelError(f"config.json has no entry {missing}") from None
@@ -175,8 +220,9 @@ def rope_scaling(rope: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _refuse_unsupported(raw: Mapping[str, Any]) -> None:
-    if raw.get("hidden_act", "silu") != "silu":
-        raise ModelError(f"the activation {raw['hidden_act']!r} is not supported, only 'silu'")
+    wanted = "gelu_pytorch_tanh" if "query_pre_attn_scalar" in raw else "silu"
+    if raw.get("hidden_act", "silu") != wanted:
+        raise ModelError(f"the activation {raw['hidden_act']!r} is not supported, only {wanted!r}")
     for name in ("attention_bias", "mlp_bias"):
         if raw.get(name):
             raise ModelError(f"models with {name} are not supported")

@@ -42,7 +42,7 @@ def make_cuda_runner(
         runner = CudaRunner(
             schedule,
             weights,
-            rotary_tables(shape, config.rope_theta, config.rope_scaling),
+            rotary_tables(shape, config.ropes),
             num_blocks=None if limits.num_blocks is None else [limits.num_blocks] * groups,
             max_seqs=limits.max_seqs,
             max_batched_tokens=limits.max_batched_tokens,

@@ -77,7 +77,7 @@ class CudaRunner:
         self,
         schedule: Schedule,
         weights: Mapping[str, torch.Tensor],
-        rotary: tuple[torch.Tensor, torch.Tensor],
+        rotary: Mapping[str, torch.Tensor],
         *,
         num_blocks: list[int] | None,
         max_seqs: int,
@@ -95,7 +95,7 @@ class CudaRunner:
         memory, self.num_blocks = allocate(
             schedule, max_batched_tokens, max_seqs, num_blocks, memory_share
         )
-        self.buffers = {**weights, "cos": rotary[0], "sin": rotary[1], **memory}
+        self.buffers = {**weights, **rotary, **memory}
         self._bodies: dict[int, tuple[DeviceArrays, BoundLaunches]] = {}
         self._heads: dict[int, tuple[DeviceArrays, BoundLaunches]] = {}
         self._row_counts = (*(n for n in ROW_COUNTS if n < self.max_rows), self.max_rows)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pyvosti.config import Rope
 from pyvosti.cuda_dequantise import to_device
 from pyvosti.triton_kernels.schedule import Shape
 from pyvosti.weights import Tensor
@@ -23,12 +24,14 @@ def fused_weights(
     """The tensors that the launch sequence names, from those that a model file names.
 
     `fetch(name)` returns one tensor ([out, in] or [n]) of the file's; q, k and v become one
-    matrix, gate and up another. All are contiguous, in the shape's dtype.
+    matrix, gate and up another. All are contiguous, in the shape's dtype (Gemma's norms in f32).
     """
     kind = getattr(torch, shape.dtype)
+    norm_kind = torch.float32 if shape.sandwich_norms else kind
 
     def get(*names: str) -> torch.Tensor:
-        parts = [fetch(name).to(device=device, dtype=kind) for name in names]
+        to = norm_kind if names[0].endswith("norm") else kind
+        parts = [fetch(name).to(device=device, dtype=to) for name in names]
         return (parts[0] if len(parts) == 1 else torch.cat(parts)).contiguous()
 
     weights = {"embed": get("embed"), "norm": get("norm")}
@@ -41,9 +44,9 @@ def fused_weights(
         weights[at + "gate_up"] = get(at + "gate", at + "up")
         if shape.qkv_bias:
             weights[at + "qkv_bias"] = get(at + "q_bias", at + "k_bias", at + "v_bias")
-        if shape.qk_norm:
-            weights[at + "q_norm"] = get(at + "q_norm")
-            weights[at + "k_norm"] = get(at + "k_norm")
+        norms = ["q_norm", "k_norm"] if shape.qk_norm else []
+        norms += ["attn_out_norm", "ffn_out_norm"] if shape.sandwich_norms else []
+        weights |= {at + name: get(at + name) for name in norms}
     return weights
 
 
@@ -52,14 +55,19 @@ def file_fetch(tensors: Mapping[str, Tensor]) -> Fetch:
     return lambda name: to_device(tensors[name])
 
 
-def rotary_tables(
-    shape: Shape, theta: float, scaling: Mapping[str, Any] | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """f32[max_model_len, head_dim / 2] cosines and sines, computed in float64 on the host."""
-    frequencies = rotary_frequencies(shape.head_dim, theta, scaling)
-    angles = np.arange(shape.max_model_len, dtype=np.float64)[:, None] * frequencies[None, :]
-    cos, sin = (torch.from_numpy(f(angles).astype(np.float32)) for f in (np.cos, np.sin))
-    return cos.cuda(), sin.cuda()
+def rotary_tables(shape: Shape, ropes: Sequence[Rope]) -> dict[str, torch.Tensor]:
+    """`cos.i` and `sin.i` for each kind: f32[max_model_len, head_dim / 2].
+
+    Computed in float64 on the host.
+    """
+    tables = {}
+    for index, (theta, scaling) in enumerate(ropes):
+        frequencies = rotary_frequencies(shape.head_dim, theta, scaling)
+        angles = np.arange(shape.max_model_len, dtype=np.float64)[:, None] * frequencies[None, :]
+        for name, function in (("cos", np.cos), ("sin", np.sin)):
+            table = torch.from_numpy(function(angles).astype(np.float32))
+            tables[f"{name}.{index}"] = table.cuda()
+    return tables
 
 
 def rotary_frequencies(

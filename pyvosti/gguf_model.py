@@ -14,7 +14,7 @@ from pyvosti.errors import ModelError
 from pyvosti.gguf_file import GgufFile, read_gguf
 from pyvosti.weights import Tensor, check_tensors
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")
 
 _WHOLE = {
     "token_embd.weight": "embed",
@@ -36,6 +36,8 @@ _LAYER = {
     "ffn_gate.weight": "gate",
     "ffn_up.weight": "up",
     "ffn_down.weight": "down",
+    "post_attention_norm.weight": "attn_out_norm",
+    "post_ffw_norm.weight": "ffn_out_norm",
 }
 
 
@@ -97,6 +99,12 @@ def _config(file: GgufFile, path: Path) -> ModelConfig:
     if get("rope.dimension_count", head_dim) != head_dim:
         raise ModelError(f"{path} rotates only a part of each head: not supported")
     window = get("attention.sliding_window", 0)
+    windows = same_window(window or None, n_layers)
+    special: dict[str, Any] = {}
+    if architecture == "gemma3":
+        windows = tuple(None if i % 6 == 5 else window for i in range(len(windows)))
+        special = _gemma3_constants(hidden, n_heads, n_layers, head_dim)
+        special["window_rope_theta"] = get("rope.freq_base_swa", 10000.0)
     return ModelConfig(
         architecture=architecture,
         n_layers=n_layers,
@@ -111,8 +119,15 @@ def _config(file: GgufFile, path: Path) -> ModelConfig:
         rope_scaling=_rope_scaling(file, architecture, path),
         tie_embeddings="output.weight" not in file.tensors,
         context=get("context_length"),
-        windows=same_window(window or None, n_layers),
+        windows=windows,
+        **special,
     )
+
+
+def _gemma3_constants(hidden: int, n_heads: int, n_layers: int, head_dim: int) -> dict[str, Any]:
+    """What GGUF does not say: the 27B model (62 layers) scales scores by another size."""
+    size = hidden // n_heads if n_layers == 62 else head_dim
+    return {"attention_scale": size**-0.5, "embed_scale": float(np.float32(math.sqrt(hidden)))}
 
 
 def _rope_scaling(file: GgufFile, architecture: str, path: Path) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyvosti.config import ModelConfig, config_from_hf
 from pyvosti.errors import ModelError
+from pyvosti.gemma3 import plus_one
 from pyvosti.safetensors_file import read_safetensors
 from pyvosti.weights import Tensor, check_tensors
 
@@ -33,6 +34,12 @@ _LAYER = {
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
 }
+_GEMMA3_LAYER = _LAYER | {
+    "post_attention_layernorm.weight": "attn_out_norm",
+    "pre_feedforward_layernorm.weight": "ffn_norm",
+    "post_feedforward_layernorm.weight": "ffn_out_norm",
+}
+_NOT_TEXT = re.compile(r"(model\.)?(vision_tower|multi_modal_projector)\.")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -54,10 +61,13 @@ def read_hf_model(folder: Path) -> tuple[ModelConfig, dict[str, Tensor]]:
     tensors: dict[str, Tensor] = {}
     for file in weight_files(folder):
         for hf_name, tensor in read_safetensors(file).items():
-            name = _name(hf_name)
+            name = _name(hf_name, config.architecture)
             ignored = name is None or (name == "head" and config.tie_embeddings)
             if name is not None and not ignored:
-                tensors[name] = tensor
+                is_norm = config.architecture == "gemma3" and name.endswith("norm")
+                tensors[name] = (
+                    Tensor("F32", tensor.shape, plus_one(*tensor)) if is_norm else tensor
+                )
     check_tensors(config, tensors, folder)
     return config, tensors
 
@@ -79,13 +89,20 @@ def weight_files(folder: Path) -> list[Path]:
     return files
 
 
-def _name(hf_name: str) -> str | None:
-    """Our name of a tensor; None for one that holds no weight; its own when unknown."""
+def _name(hf_name: str, architecture: str) -> str | None:
+    """Our name of a tensor; None for one that is not the text model's; its own when unknown."""
     if hf_name.endswith("rotary_emb.inv_freq"):
         return None
+    layer_names = _LAYER
+    if architecture == "gemma3":
+        if _NOT_TEXT.match(hf_name):
+            return None
+        layer_names = _GEMMA3_LAYER
+        hf_name = re.sub(r"^(model\.language_model|language_model\.model)\.", "model.", hf_name)
+        hf_name = hf_name.removeprefix("language_model.")
     if hf_name in _WHOLE:
         return _WHOLE[hf_name]
     match = re.fullmatch(r"model\.layers\.(\d+)\.(.+)", hf_name)
-    if match and match[2] in _LAYER:
-        return f"layers.{match[1]}.{_LAYER[match[2]]}"
+    if match and match[2] in layer_names:
+        return f"layers.{match[1]}.{layer_names[match[2]]}"
     return hf_name

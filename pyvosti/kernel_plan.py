@@ -43,6 +43,11 @@ def kernel_shape(config: ModelConfig, limits: Limits, dtype: str = "bfloat16") -
         page=limits.block_size,
         max_model_len=limits.max_model_len,
         dtype=dtype,
+        layer_ropes=tuple(config.layer_ropes),
+        attention_scale=config.attention_scale,
+        embed_scale=config.embed_scale,
+        sandwich_norms=config.sandwich_norms,
+        gelu=config.activation == "gelu",
     )
 
 

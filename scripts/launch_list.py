@@ -22,7 +22,10 @@ DECODER = Path("verus-proofs") / "src" / "proofs" / "decoder.rs"
 LAUNCHES = Path("verus-proofs") / "launches.json"
 BUFFER = re.compile(r"Buffer::(\w+)")
 BRANCH = re.compile(r"\{((?:[^{}]|\{[^{}]*\})*)\}")
-WEIGHTS = ("attn_norm", "qkv", "qkv_bias", "q_norm", "k_norm", "o", "ffn_norm", "gate_up", "down")
+WEIGHTS = ("attn_norm", "qkv", "qkv_bias", "q_norm", "k_norm", "o", "attn_out_norm", "ffn_norm",
+           "gate_up", "down", "ffn_out_norm")  # fmt: skip
+SANDWICH = (6, 12)
+"""The launches of a layer that only models with sandwich norms have (`nth` in decoder.rs)."""
 
 
 class LaunchError(Exception):
@@ -78,9 +81,9 @@ def _between(text: str, start: str, end: str) -> str:
     return text[at : text.index(end, at)]
 
 
-def decoder_launches(root: Path, layers: int) -> list[Abstract]:
+def decoder_launches(root: Path, layers: int, sandwich: bool) -> list[Abstract]:
     """All launches of `decoder` for that many layers."""
-    one = layer_launches(root)
+    one = [a for j, a in enumerate(layer_launches(root)) if sandwich or j not in SANDWICH]
     body = [
         Abstract(a.kernel, a.weighted, layer, a.reads, a.out)
         for layer in range(layers)
@@ -96,6 +99,7 @@ class Replay:
     """The proof's launches that a list of the runner's launches amounts to."""
 
     groups: Sequence[int]
+    ropes: Sequence[int]
     holds: dict[str, str] = field(default_factory=dict)
     """The runner's buffer that holds each of the proof's; `Wanted`: the normed rows to score."""
     made: list[Abstract] = field(default_factory=list)
@@ -162,6 +166,14 @@ class Replay:
         self._make("Norm", True, layer, ("Residual",), "Normed")
         self._write(out, "Normed")
 
+    def _sandwich_norm(self, layer: int | None, launch: dict[str, Any]) -> None:
+        count, delta, delta_weight, *rest = launch["buffers"]
+        self._read(delta, "Projected")
+        owner = self.made[-1].layer
+        self._weight(owner, delta_weight)
+        self._make("Norm", True, owner, ("Projected",), "Projected")
+        self._rms_norm(layer, launch | {"buffers": [count, delta, *rest]})
+
     def _linear(self, layer: int | None, launch: dict[str, Any]) -> None:
         count, x, weight, bias, out = launch["buffers"]
         self._weight(layer, weight)
@@ -183,9 +195,9 @@ class Replay:
     def _rope_kv_write(self, layer: int | None, launch: dict[str, Any]) -> None:
         count, qkv, cos, sin, positions, slots, q_norm, k_norm, q, *caches = launch["buffers"]
         assert layer is not None
-        slots_wanted = f"slots.{self.groups[layer]}"
-        self._expect([count, cos, sin, positions, slots], "row_count", "cos", "sin", "positions",
-                     slots_wanted)  # fmt: skip
+        rope = self.ropes[layer]
+        self._expect([count, cos, sin], "row_count", f"cos.{rope}", f"sin.{rope}")
+        self._expect([positions, slots], "positions", f"slots.{self.groups[layer]}")
         self._expect(caches, f"k_cache.{layer}", f"v_cache.{layer}")
         if launch["constants"]["QK_NORM"]:
             self._weight(layer, q_norm)
@@ -264,16 +276,18 @@ def check_launches(root: Path) -> tuple[int, list[str]]:
 def check_list(root: Path, model: dict[str, Any]) -> None:
     """Compares one model's launches with the proof's. Raises LaunchError."""
     groups = model["layer_groups"]
-    replay = Replay(groups)
+    replay = Replay(groups, model["layer_ropes"])
     made = replay.run(model["launches"])
-    wanted = decoder_launches(root, len(groups))
+    wanted = decoder_launches(root, len(groups), model["sandwich_norms"])
     for place, (mine, theirs) in enumerate(zip(made, wanted, strict=False)):
         if mine != theirs:
             raise LaunchError(f"launch {place} is {mine}, but in the proof it is {theirs}")
     if len(made) != len(wanted):
         raise LaunchError(f"{len(made)} launches, but the proof has {len(wanted)}")
     names = [f"layers.{i}.{name}" for i in range(len(groups)) for name in WEIGHTS]
-    absent = ["qkv_bias"] * (not model["qkv_bias"]) + ["q_norm", "k_norm"] * (not model["qk_norm"])
+    absent = [] if model["qkv_bias"] else ["qkv_bias"]
+    absent += [] if model["qk_norm"] else ["q_norm", "k_norm"]
+    absent += [] if model["sandwich_norms"] else ["attn_out_norm", "ffn_out_norm"]
     names = [name for name in names if name.rsplit(".", 1)[1] not in absent]
     if replay.weights != [*names, "norm", "head"]:
         raise LaunchError(f"the weights are {replay.weights}")

@@ -30,6 +30,10 @@ MODELS = {
     "split K, biases": (replace(PLAIN, hidden=576, heads=9, kv_heads=3, head_dim=64, ffn=1536,
                                 qkv_bias=True), 64),
     "QK norm, windows": (replace(PLAIN, qk_norm=True, layer_groups=(0, 1, 0), windows=(0, 512)), 8),
+    "sandwich norms, two rotary tables": (
+        replace(PLAIN, qk_norm=True, layer_groups=(1, 0, 1), windows=(0, 512), sandwich_norms=True,
+                layer_ropes=(1, 0, 1), gelu=True, embed_scale=64.0), 64
+    ),
 }  # fmt: skip
 
 
@@ -49,8 +53,10 @@ def launches() -> list[dict[str, Any]]:
             for launch in plan["launches"]
         ]
         entries.append({
-            "model": name, "layer_groups": list(shape.layer_groups), "qkv_bias": shape.qkv_bias,
-            "qk_norm": shape.qk_norm, "launches": listed,
+            "model": name, "layer_groups": list(shape.layer_groups),
+            "layer_ropes": [shape.rope(layer) for layer in range(shape.layers)],
+            "qkv_bias": shape.qkv_bias, "qk_norm": shape.qk_norm,
+            "sandwich_norms": shape.sandwich_norms, "launches": listed,
         })  # fmt: skip
     return entries
 

@@ -19,6 +19,7 @@ from pyvosti.triton_kernels.log_softmax import log_softmax
 from pyvosti.triton_kernels.rms_norm import rms_norm
 from pyvosti.triton_kernels.rope_kv_write import rope_kv_write
 from pyvosti.triton_kernels.sampler import adjust, sample
+from pyvosti.triton_kernels.sandwich_norm import sandwich_norm
 
 NAN = float("nan")
 
@@ -48,9 +49,11 @@ def close(got: torch.Tensor, want: np.ndarray, relative: float) -> None:
 def test_embedding_gathers_and_takes_the_last_token_of_a_seat() -> None:
     table = normal(11, 24, seed=1)
     out = torch.full((4, 24), NAN)
-    embedding[(4,)](i32(3), i32(7, -1, 0, 0), i32(0, 2, 0, 0), i32(5, 5, 9), table, out, 24, 32)
-    assert torch.equal(out[:3], table[[7, 9, 0]])
-    assert out[3].isnan().all(), "a padding row stored something"
+    inputs = (i32(3), i32(7, -1, 0, 0), i32(0, 2, 0, 0), i32(5, 5, 9))
+    for scale in (1.0, 3.0):
+        embedding[(4,)](*inputs, table, out, 24, 32, scale)
+        assert torch.equal(out[:3], table[[7, 9, 0]] * scale)
+        assert out[3].isnan().all(), "a padding row stored something"
 
 
 def test_gather_rows_copies() -> None:
@@ -75,6 +78,26 @@ def test_rms_norm(splits: int) -> None:
     close(out[:rows], want, 1e-6)
     if splits:
         close(residual_out[:rows], x, 1e-6)
+    assert out[rows:].isnan().all() and residual_out[rows:].isnan().all()
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_sandwich_norm(splits: int) -> None:
+    hidden, rows, capacity = 24, 3, 4
+    residual, weights = normal(capacity, hidden, seed=2), normal(2, hidden, seed=3)
+    parts = normal(capacity, splits, hidden, seed=4)
+    residual_out, out = torch.full((2, capacity, hidden), NAN)
+    sandwich_norm[(capacity,)](
+        i32(rows), parts, weights[0], residual, weights[1], residual_out, out, hidden, 32, splits,
+        1e-5,
+    )  # fmt: skip
+
+    def norm(x: np.ndarray, weight: torch.Tensor) -> np.ndarray:
+        return x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5) * f64(weight)
+
+    x = f64(residual)[:rows] + norm(f64(parts).sum(1)[:rows], weights[0])
+    close(residual_out[:rows], x, 1e-6)
+    close(out[:rows], norm(x, weights[1]), 1e-6)
     assert out[rows:].isnan().all() and residual_out[rows:].isnan().all()
 
 
@@ -118,14 +141,17 @@ def test_linear_row_alone_and_among_others() -> None:
         assert np.array_equal(bits(out[3]), bits(batch[row]))
 
 
+@pytest.mark.parametrize("gelu", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_gate_up(dtype: torch.dtype) -> None:
+def test_gate_up(dtype: torch.dtype, gelu: bool) -> None:
     rows, n, k = 9, 24, 64
     x, w = normal(16, k, seed=10, dtype=dtype), normal(2 * n, k, seed=11, dtype=dtype)
     out = torch.full((16, n), NAN, dtype=dtype)
-    gate_up[(1, 1, 2)](i32(rows), x, w, out, n, k, 1, 16, 16, 32, "ieee")
+    gate_up[(1, 1, 2)](i32(rows), x, w, out, n, k, 1, 16, 16, 32, "ieee", gelu)
     gate, up = np.split(f64(x)[:rows] @ f64(w).T, 2, axis=1)
-    close(out[:rows], gate / (1 + np.exp(-gate)) * up, 1e-6 if dtype == torch.float32 else 1e-3)
+    inner = np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)
+    active = 0.5 * gate * (1 + np.tanh(inner)) if gelu else gate / (1 + np.exp(-gate))
+    close(out[:rows], active * up, 1e-6 if dtype == torch.float32 else 1e-3)
     assert out[rows:].isnan().all()
 
 

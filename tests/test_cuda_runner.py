@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from device_model import greedy_step, random_fetch  # noqa: E402
 from device_plans import Pages  # noqa: E402
 
+from pyvosti.config import Rope  # noqa: E402
 from pyvosti.cuda_launch import device_arch  # noqa: E402
 from pyvosti.cuda_runner import CudaRunner  # noqa: E402
 from pyvosti.cuda_weights import fused_weights, rotary_tables  # noqa: E402
@@ -45,7 +46,7 @@ def runner(shape: Shape, **options: bool) -> CudaRunner:
     schedule = make_schedule(shape, device_arch(), options.pop("strict", False))
     return CudaRunner(
         schedule, fused_weights(shape, random_fetch(shape, 1), False),
-        rotary_tables(shape, 1e4, None), num_blocks=[128] * len(shape.windows), max_seqs=40,
+        rotary_tables(shape, [Rope(1e4, None)]), num_blocks=[128] * len(shape.windows), max_seqs=40,
         max_batched_tokens=700, **options,
     )  # fmt: skip
 
@@ -95,6 +96,6 @@ def test_memory_that_cannot_fit_is_refused_before_serving() -> None:
     weights = fused_weights(PLAIN, random_fetch(PLAIN, 1), False)
     with pytest.raises(MemoryError, match="lower max_batched_tokens"):
         CudaRunner(
-            schedule, weights, rotary_tables(PLAIN, 1e4, None), num_blocks=[2**27], max_seqs=4,
+            schedule, weights, rotary_tables(PLAIN, [Rope(1e4, None)]), num_blocks=[2**27], max_seqs=4,
             max_batched_tokens=64,
         )  # fmt: skip

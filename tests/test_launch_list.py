@@ -56,6 +56,15 @@ def exchanged(first: str, second: str) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
+SANDWICH_FAULTS = {
+    "another kind of rotary tables": renamed("layers.1.rope_kv_write", "cos.0", "cos.1"),
+    "the norm of another addend": renamed(
+        "layers.1.ffn_norm", "layers.1.attn_out_norm", "layers.1.ffn_out_norm"
+    ),
+    "the norm of the last layer's addend": renamed(
+        "layers.1.attn_norm", "layers.0.ffn_out_norm", "layers.1.ffn_out_norm"
+    ),
+}
 FAULTS = {
     "another layer's keys": renamed("layers.1.attention_splits", "k_cache.1", "k_cache.0"),
     "another layer's values": renamed("layers.2.rope_kv_write", "v_cache.2", "v_cache.1"),
@@ -76,9 +85,11 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *SANDWICH_FAULTS])
 def test_a_planted_fault_is_found(fault: str) -> None:
-    model = copy.deepcopy(next(m for m in MODELS if len(set(m["layer_groups"])) > 1))
-    FAULTS[fault](model)
+    sandwich = fault in SANDWICH_FAULTS
+    found = (m for m in MODELS if m["layer_groups"].count(1) and m["sandwich_norms"] == sandwich)
+    model = copy.deepcopy(next(found))
+    (FAULTS | SANDWICH_FAULTS)[fault](model)
     with pytest.raises(LaunchError):
         check_list(ROOT, model)

@@ -38,6 +38,11 @@ SHAPES = {
         rms_eps=1e-6, qkv_bias=True, qk_norm=True, layer_groups=(0, 1), windows=(0, 512), page=16,
         max_model_len=2048,
     ),
+    "gemma": Shape(
+        layers=2, hidden=1152, heads=4, kv_heads=1, head_dim=256, ffn=6912, vocab=262144,
+        rms_eps=1e-6, qkv_bias=False, qk_norm=True, layer_groups=(1, 0), windows=(0, 512), page=64,
+        max_model_len=8192, layer_ropes=(1, 0), embed_scale=34.0, sandwich_norms=True, gelu=True,
+    ),
 }  # fmt: skip
 
 

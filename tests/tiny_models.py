@@ -36,6 +36,18 @@ _LLAMA3 = {
 }
 _LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
 
+_GEMMA3 = {
+    "head_dim": 32,
+    "query_pre_attn_scalar": 48,
+    "sliding_window": 24,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
+    },
+    "tie_word_embeddings": True,
+}
+
 FAMILIES = {
     "llama": Family("LlamaConfig", "LlamaForCausalLM", {}),
     "llama3-rope": Family("LlamaConfig", "LlamaForCausalLM", {"rope_parameters": _LLAMA3}),
@@ -50,6 +62,7 @@ FAMILIES = {
         {"use_sliding_window": True, "sliding_window": 17, "max_window_layers": 1},
     ),
     "qwen3": Family("Qwen3Config", "Qwen3ForCausalLM", {"head_dim": 32}),
+    "gemma3": Family("Gemma3TextConfig", "Gemma3ForCausalLM", _GEMMA3),
 }
 
 

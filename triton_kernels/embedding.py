@@ -1,8 +1,9 @@
-"""Embedding gather: `out[r] = table[token[r]]`.
+"""Embedding gather: `out[r] = table[token[r]] * SCALE`.
 
-Fixed: nothing is added here; each row is a copy. A row whose token is not known yet on the host
-(-1) takes the last token sampled for its seat, from device memory. No value of another row is
-read, so the result cannot depend on the batch. Rows at or past `rows` store nothing.
+Fixed: nothing is added here; each row is a copy, or one rounded product by a constant. A row whose
+token is not known yet on the host (-1) takes the last token sampled for its seat, from device
+memory. No value of another row is read, so the result cannot depend on the batch. Rows at or past
+`rows` store nothing.
 """
 
 import triton
@@ -19,6 +20,7 @@ def embedding(
     out_ptr,  # [R, HIDDEN]
     HIDDEN: tl.constexpr,
     BLOCK: tl.constexpr,
+    SCALE: tl.constexpr,  # 1.0: a plain copy
 ):
     """Grid (R,). BLOCK is the least power of two >= HIDDEN."""
     row = tl.program_id(0)
@@ -30,4 +32,6 @@ def embedding(
     columns = tl.arange(0, BLOCK)
     inside = columns < HIDDEN
     values = tl.load(table_ptr + token * HIDDEN + columns, mask=inside, other=0.0)
+    if SCALE != 1.0:
+        values = (values.to(tl.float32) * SCALE).to(out_ptr.dtype.element_ty)
     tl.store(out_ptr + row * HIDDEN + columns, values, mask=inside & (row < rows))

@@ -1,4 +1,4 @@
-"""Gate and up projections with SwiGLU: `out[r] = silu(x[r] @ gate.T) * (x[r] @ up.T)`.
+"""Gate and up projections, SwiGLU or GeGLU: `out[r] = act(x[r] @ gate.T) * (x[r] @ up.T)`.
 
 Fixed: each of the two products is one chain of tensor-core products in ascending k from +0.0,
 accumulated in f32 and not rounded before the activation; the product is rounded once. There is
@@ -9,6 +9,13 @@ and its own two columns. Rows at or past `rows` store nothing.
 
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def gelu(x):
+    """GELU in its tanh form (Hendrycks and Gimpel, 2016), with tanh(u) = 1 - 2 / (exp(2u) + 1)."""
+    u = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (2.0 - 2.0 / (tl.exp(2.0 * u) + 1.0))
 
 
 @triton.jit
@@ -24,6 +31,7 @@ def gate_up(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     PRECISION: tl.constexpr,
+    GELU: tl.constexpr,
 ):
     """Grid (GROUP_N, row tiles, column groups). BLOCK_K divides K."""
     tile_n = tl.program_id(2) * GROUP_N + tl.program_id(0)
@@ -49,7 +57,10 @@ def gate_up(
             up_w = tl.load(up_tile + k, mask=inside[None, :], other=0.0)
         gate = tl.dot(x, gate_w, gate, input_precision=PRECISION)
         up = tl.dot(x, up_w, up, input_precision=PRECISION)
-    product = gate / (1.0 + tl.exp(-gate)) * up
+    if GELU:
+        product = gelu(gate) * up
+    else:
+        product = gate / (1.0 + tl.exp(-gate)) * up
     keep = (row < rows)[:, None] & inside[None, :]
     place = row.to(tl.int64)[:, None] * N + column[None, :]
     tl.store(out_ptr + place, product.to(out_ptr.dtype.element_ty), mask=keep)

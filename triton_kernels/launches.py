@@ -55,18 +55,36 @@ def linear_launch(
     return Launch(name, spec, (tile.group_n, tiles, groups), (rows_name, x, w, bias or x, out))
 
 
-def norm_launch(schedule: Schedule, name: str, step: int, delta: str) -> Launch:
+def norm_element(shape: Shape) -> str:
+    """Triton's name of the type that norms' weights have."""
+    return "fp32" if shape.sandwich_norms else element(shape)
+
+
+def norm_launch(
+    schedule: Schedule, name: str, step: int, delta: str, delta_weight: str = ""
+) -> Launch:
     """RMSNorm `step` of the pass: reads residual buffer step - 1 (mod 2), writes the other.
 
-    `delta` names the addend, "o_sums" or "down_sums", or is empty before the first layer.
+    `delta` names the addend, "o_sums" or "down_sums", or is empty before the first layer;
+    `delta_weight` the norm of the addend, which only some models have.
     """
     shape, t = schedule.shape, element(schedule.shape)
     splits = {"": 0, "o_sums": schedule.o.splits, "down_sums": schedule.down.splits}[delta]
-    spec = make_spec(
-        "rms_norm", ["i32", "fp32" if splits > 1 else t, t, t, t, t], schedule.norm_warps, 1,
-        HIDDEN=shape.hidden, BLOCK=power_of_two(shape.hidden), SPLITS=splits, EPS=shape.rms_eps,
-    )  # fmt: skip
+    weight, addend = norm_element(shape), "fp32" if splits > 1 else t
     before, after = f"residual_{(step + 1) % 2}", f"residual_{step % 2}"
+    constants = dict(
+        HIDDEN=shape.hidden, BLOCK=power_of_two(shape.hidden), SPLITS=splits, EPS=shape.rms_eps
+    )
+    if shape.sandwich_norms and delta:
+        spec = make_spec(
+            "sandwich_norm", ["i32", addend, weight, t, weight, t, t], schedule.norm_warps, 1,
+            **constants,
+        )  # fmt: skip
+        buffers = ("row_count", delta, delta_weight, before, name, after, "normed")
+        return Launch(name, spec, ("rows",), buffers)
+    spec = make_spec(
+        "rms_norm", ["i32", addend, t, weight, t, t], schedule.norm_warps, 1, **constants
+    )
     return Launch(
         name, spec, ("rows",), ("row_count", delta or before, before, name, after, "normed")
     )
@@ -78,15 +96,18 @@ def rope_launch(schedule: Schedule, layer: int) -> Launch:
     splits, group = schedule.qkv.splits, shape.heads // shape.kv_heads
     spec = make_spec(
         "rope_kv_write",
-        ["i32", "fp32" if splits > 1 else t, "fp32", "fp32", "i32", "i32", *[t] * 5],
+        ["i32", "fp32" if splits > 1 else t, "fp32", "fp32", "i32", "i32",
+         *[norm_element(shape)] * 2, t, t, t],
         schedule.rope_warps, 1,
         HEADS=shape.heads, KV_HEADS=shape.kv_heads, HALF=shape.head_dim // 2, GROUP=group,
         GROUP_BLOCK=power_of_two(group), PAGE=shape.page, SPLITS=splits, QK_NORM=shape.qk_norm,
         EPS=shape.rms_eps,
     )  # fmt: skip
     norms = [f"layers.{layer}.{n}_norm" if shape.qk_norm else "normed" for n in "qk"]
+    rope = shape.rope(layer)
     buffers = (
-        "row_count", "qkv", "cos", "sin", "positions", f"slots.{shape.layer_groups[layer]}",
+        "row_count", "qkv", f"cos.{rope}", f"sin.{rope}", "positions",
+        f"slots.{shape.layer_groups[layer]}",
         *norms, "q", f"k_cache.{layer}", f"v_cache.{layer}",
     )  # fmt: skip
     return Launch(f"layers.{layer}.rope_kv_write", spec, ("rows", shape.kv_heads), buffers)
@@ -147,7 +168,7 @@ def gate_up_launch(schedule: Schedule, layer: int, rows: int) -> Launch:
     spec = make_spec(
         "gate_up", ["i32", t, t, t], tile.warps, tile.stages, N=kind.n, K=kind.k,
         GROUP_N=tile.group_n, BLOCK_M=tile.block_m, BLOCK_N=tile.block_n, BLOCK_K=tile.block_k,
-        PRECISION=schedule.precision,
+        PRECISION=schedule.precision, GELU=schedule.shape.gelu,
     )  # fmt: skip
     groups = -(-kind.n // (tile.block_n * tile.group_n))
     buffers = ("row_count", "normed", f"layers.{layer}.gate_up", "activated")
@@ -161,15 +182,15 @@ def body_launches(schedule: Schedule, rows: int, whole: bool) -> list[Launch]:
     shape, t = schedule.shape, element(schedule.shape)
     spec = make_spec(
         "embedding", ["i32"] * 4 + [t, t], 4, 1, HIDDEN=shape.hidden,
-        BLOCK=power_of_two(shape.hidden),
+        BLOCK=power_of_two(shape.hidden), SCALE=shape.embed_scale,
     )  # fmt: skip
     inputs = ("row_count", "tokens", "row_seats", "last_tokens", "embed", "residual_0")
     launches = [Launch("embedding", spec, ("rows",), inputs)]
-    step, delta = 1, ""
+    step, delta, delta_weight = 1, "", ""
     for layer in range(shape.layers):
         at = f"layers.{layer}."
         bias = at + "qkv_bias" if shape.qkv_bias else ""
-        launches.append(norm_launch(schedule, at + "attn_norm", step, delta))
+        launches.append(norm_launch(schedule, at + "attn_norm", step, delta, delta_weight))
         step += bool(delta)
         launches += [
             linear_launch(
@@ -178,15 +199,15 @@ def body_launches(schedule: Schedule, rows: int, whole: bool) -> list[Launch]:
             rope_launch(schedule, layer),
             *attention_launches(schedule, layer, rows, whole),
             linear_launch(schedule, schedule.o, rows, at + "o", "attended", at + "o", "", "o_sums"),
-            norm_launch(schedule, at + "ffn_norm", step, "o_sums"),
+            norm_launch(schedule, at + "ffn_norm", step, "o_sums", at + "attn_out_norm"),
             gate_up_launch(schedule, layer, rows),
             linear_launch(
                 schedule, schedule.down, rows, at + "down", "activated", at + "down", "",
                 "down_sums",
             ),
         ]  # fmt: skip
-        step, delta = step + 1, "down_sums"
-    launches.append(norm_launch(schedule, "norm", step, delta))
+        step, delta, delta_weight = step + 1, "down_sums", at + "ffn_out_norm"
+    launches.append(norm_launch(schedule, "norm", step, delta, delta_weight))
     return launches
 
 

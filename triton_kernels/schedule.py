@@ -39,11 +39,24 @@ class Shape:
     page: int
     max_model_len: int
     dtype: str = "bfloat16"
+    layer_ropes: tuple[int, ...] = ()
+    """Per layer: which rotary tables it uses; empty: the first, for all."""
+    attention_scale: float | None = None
+    """None: 1 / sqrt(head_dim)."""
+    embed_scale: float = 1.0
+    sandwich_norms: bool = False
+    """What attention and feed-forward add is normalised, too; norms' weights are in f32."""
+    gelu: bool = False
+    """The feed-forward's gate is GELU, in its tanh form; else SiLU."""
 
     @property
     def max_pages(self) -> int:
         """Entries of a block table's row."""
         return -(-self.max_model_len // self.page)
+
+    def rope(self, layer: int) -> int:
+        """Which rotary tables a layer uses."""
+        return self.layer_ropes[layer] if self.layer_ropes else 0
 
 
 @dataclass(frozen=True)
@@ -253,7 +266,7 @@ def attention_class(shape: Shape, arch: int, size: int, strict: bool) -> Attenti
     return AttentionClass(
         split=split,
         block_n=block_n,
-        scale=log2(e) / sqrt(shape.head_dim),
+        scale=log2(e) * (shape.attention_scale or 1 / sqrt(shape.head_dim)),
         decode=decode,
         whole=AttentionTile(ANY_ROWS, 64, 4, stages(3, 64), 1),
     )
