@@ -1,4 +1,4 @@
-"""The command line: `pyvosti generate | chat | models | plan | version`."""
+"""The command line: `pyvosti generate | chat | check | models | plan | version`."""
 
 from __future__ import annotations
 
@@ -218,6 +218,48 @@ def plan(
         limits = make_limits(config, "cuda", block_size=block_size, max_model_len=max_model_len)
         schedule = kernel_schedule(config, limits, arch, strict_kernels)
         terminal.print_plan(schedule, rows, json)
+
+
+@app.command()
+def check(
+    model: Model = "smollm2",
+    backend: Backend = "auto",
+    full: Annotated[bool, typer.Option("--full/--quick", help="256 outputs or 16.")] = False,
+    cells: Annotated[list[str] | None, typer.Option(help="Only these; * as in a shell.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="File to go on from and to save to.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Begin no cell after this time.")] = None,
+    threads: Threads = None,
+    engine: Annotated[str, typer.Option(help="pyvosti or transformers.")] = "pyvosti",
+    dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for transformers.")] = "float32",
+    server: Annotated[str | None, typer.Option(help="URL of an OpenAI-compatible server.")] = None,
+    controls: Annotated[bool, typer.Option(help="Run the planted faults too.")] = True,
+    json: Json = False,
+    report: Annotated[Path | None, typer.Option(help="Write the report here, as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write it here, as a page.")] = None,
+) -> None:
+    """Runs requests in every company and compares their logits, bit for bit."""
+    from pyvosti.check.command import Settings, run
+    from pyvosti.runner import default_backend
+
+    with _one_sentence():
+        settings = Settings(
+            model=model,
+            backend=default_backend() if backend == "auto" else backend,
+            extent="full" if full else "quick",
+            cells=[name for entry in cells or [] for name in entry.split(",")],
+            resume=resume,
+            minutes=minutes,
+            threads=threads,
+            engine=engine,
+            server=server,
+            dtype=dtype,
+            controls=controls,
+            json=json,
+            report=report,
+            html=html,
+        )
+        code = run(settings)
+    raise typer.Exit(code)
 
 
 @app.command()

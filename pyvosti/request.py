@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ from pyvosti.outputs import (
 from pyvosti.params import SamplingParams
 from pyvosti.tokenizer import Tokenizer
 
+Watch = Callable[["Sample", int, NDArray[np.float32]], None]
+"""Takes a sample, a position and the row f32[vocab] there; the row is valid during the call."""
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -28,6 +32,8 @@ class Recording:
 
     logits: bool = False
     digests: bool = False
+    watch: Watch | None = None
+    """Called with each row, positions ascending, once each, also when a request is preempted."""
 
 
 class Sample:
@@ -65,7 +71,8 @@ class Sample:
         """Whether its rows of logits are looked at, besides being drawn from."""
         params, recording = self.request.params, self.request.recording
         listed = params.logprobs is not None or params.prompt_logprobs is not None
-        return listed or recording.logits or recording.digests
+        watched = recording.watch is not None
+        return listed or watched or recording.logits or recording.digests
 
     def draw(self, position: int) -> Draw:
         """The draw from the row at `position` of the sequence.
@@ -160,6 +167,9 @@ class Sample:
         if position != self.next_position:
             raise RuntimeError(f"row {position} came where {self.next_position} was due")
         self.next_position += 1
+        watch = self.request.recording.watch
+        if row is not None and watch is not None:
+            watch(self, position, row)
         if row is not None and self.request.recording.digests:
             self._link = digest.extend(self._link, position, row, token)
             self._digests.append(self._link.hex())
