@@ -74,6 +74,10 @@ verify *args:
 verify-stable *args:
     @python3 scripts/verify.py --seeds 1,2,3 {{ args }}
 
+# Plant faults in the engine, each of which Verus has to reject (60 mechanical ones, or `--all`)
+mutants *args:
+    @python3 -u scripts/mutants.py {{ args }}
+
 # Count every escape hatch in the verified code and compare with verus-proofs/TRUSTED.md
 audit:
     @python3 scripts/audit.py

@@ -32,8 +32,8 @@ def count(root: Path) -> dict[str, int]:
     return {kind: total[kind] for kind in KINDS}
 
 
-def count_file(source: Source, trusted: bool) -> Counter[str]:
-    """Lines of one file by kind."""
+def kinds_of(source: Source) -> list[str]:
+    """The kind of each token: spec, proof, exec or test."""
     kinds = [_default(source)] * len(source.tokens)
     for item in source.all_items():
         if item.kind == "fn":
@@ -43,6 +43,12 @@ def count_file(source: Source, trusted: bool) -> Counter[str]:
     for item in source.all_items():
         if is_test(source, item):
             _paint(kinds, item.start, item.end, "test")
+    return kinds
+
+
+def count_file(source: Source, trusted: bool) -> Counter[str]:
+    """Lines of one file by kind."""
+    kinds = kinds_of(source)
     lines: dict[int, str] = {}
     for token, kind in zip(source.tokens, kinds, strict=True):
         lines.setdefault(token.line, kind)
@@ -73,7 +79,7 @@ def _paint_exec(source: Source, item: Item, kinds: list[str]) -> None:
             if word == "proof" and after == "{":
                 end = source.match[at + 1] + 1
             elif ghost or (word == "assert" and after != "!"):
-                end = _statement_end(source, at, item.end)
+                end = statement_end(source, at, item.end)
             elif word in LOOP_CLAUSES:
                 end = _loop_body(source, at, item.end)
             if end > at + 1:
@@ -81,7 +87,7 @@ def _paint_exec(source: Source, item: Item, kinds: list[str]) -> None:
         at = end
 
 
-def _statement_end(source: Source, at: int, limit: int) -> int:
+def statement_end(source: Source, at: int, limit: int) -> int:
     """Past the `;` at depth 0, or past the block of `assert … by { … }`."""
     block = False
     while at < limit:

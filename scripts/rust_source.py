@@ -41,11 +41,15 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Token:
-    """One token: `kind` is ident, life, num, str, char or punct; `line` counts from 1."""
+    """One token: `kind` is ident, life, num, str, char or punct; `line` counts from 1.
+
+    `at` is its place in the text.
+    """
 
     kind: str
     text: str
     line: int
+    at: int
 
 
 @dataclass
@@ -96,7 +100,7 @@ def tokenize(text: str) -> list[Token]:
         elif kind == "punct" and match[0] == '"':
             raise SourceError(f"line {line}: string without an end")
         if kind != "space":
-            tokens.append(Token(kind, text[at:end], line))
+            tokens.append(Token(kind, text[at:end], line, at))
         line += text.count("\n", at, end)
         at = end
     return tokens
