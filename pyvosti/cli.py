@@ -1,4 +1,4 @@
-"""The command line: `pyvosti generate | chat | check | models | plan | version`."""
+"""The command line: `pyvosti generate | chat | check | certify | models | plan | version`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pyvosti import terminal
+from pyvosti.certify import certify
 from pyvosti.errors import ConfigError, PyvostiError, RequestError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ MaxBatched = Annotated[int | None, typer.Option(help="Most tokens in a step: 256
 MaxLen = Annotated[int | None, typer.Option(help="Most tokens of a sequence.")]
 PrefixCache = Annotated[bool, typer.Option(help="Reuse the KV of equal prefixes.")]
 GpuMemory = Annotated[float, typer.Option(help="Share of free GPU memory for the KV pool.")]
+Uncertified = Annotated[bool, typer.Option(help="Run GPU kernels without a certificate.")]
 StrictKernels = Annotated[bool, typer.Option(help="One GPU kernel an operation, for any batch.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per request.")]
 Report = Annotated[
@@ -82,6 +84,7 @@ def generate(
     prefix_cache: PrefixCache = True,
     gpu_memory_utilization: GpuMemory = 0.9,
     strict_kernels: StrictKernels = False,
+    allow_uncertified: Uncertified = False,
     json: Json = False,
     deterministic_report: Report = False,
 ) -> None:
@@ -117,6 +120,7 @@ def generate(
             prefix_cache=prefix_cache,
             gpu_memory_utilization=gpu_memory_utilization,
             strict_kernels=strict_kernels,
+            allow_uncertified=allow_uncertified,
             record_digests=deterministic_report,
         )
         chunks = llm.generate_stream(texts, params)
@@ -151,6 +155,7 @@ def chat(
     max_model_len: MaxLen = None,
     gpu_memory_utilization: GpuMemory = 0.9,
     strict_kernels: StrictKernels = False,
+    allow_uncertified: Uncertified = False,
     json: Json = False,
     deterministic_report: Report = False,
 ) -> None:
@@ -175,6 +180,7 @@ def chat(
             max_model_len=max_model_len,
             gpu_memory_utilization=gpu_memory_utilization,
             strict_kernels=strict_kernels,
+            allow_uncertified=allow_uncertified,
             record_digests=deterministic_report,
         )
         messages: list[Any] = [{"role": "system", "content": system}] if system else []
@@ -260,6 +266,9 @@ def check(
         )
         code = run(settings)
     raise typer.Exit(code)
+
+
+app.command()(certify)
 
 
 @app.command()

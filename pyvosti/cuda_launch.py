@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from pyvosti.certified import check_admitted
 from pyvosti.triton_kernels.compile import Spec, check_pointers, compiled
 
 
@@ -17,7 +18,8 @@ def device_arch() -> int:
 class BoundKernel:
     """One kernel with its grid and arguments; calling it enqueues it on the current stream.
 
-    The tensors must stay alive and in place: only their addresses are kept.
+    The tensors must stay alive and in place: only their addresses are kept. Raises ConfigError
+    for a kernel that was not admitted by `certified.require`.
     """
 
     def __init__(self, spec: Spec, grid: tuple[int, ...], tensors: Sequence[torch.Tensor]):
@@ -25,6 +27,7 @@ class BoundKernel:
         self.tensors = list(tensors)
         addresses = [tensor.data_ptr() for tensor in tensors]
         check_pointers(spec.kernel, addresses)
+        check_admitted(spec, device_arch())
         self._kernel = compiled(spec, device_arch())
         self._run = self._kernel.run
         self._grid = (*grid, 1, 1)[:3]

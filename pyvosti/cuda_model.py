@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
+from pyvosti.certified import require
 from pyvosti.config import ModelConfig
 from pyvosti.cuda_launch import device_arch
 from pyvosti.cuda_runner import CudaRunner
@@ -29,7 +30,8 @@ def make_cuda_runner(
     """Loads a model onto the current CUDA device, in bf16.
 
     `strict` pins one member of each schedule class. Raises ConfigError when there is no device
-    that the kernels know, when a size is not one that they cover, or when memory is short.
+    that the kernels know, when a size is not one that they cover, when a kernel is not certified,
+    or when memory is short.
     """
     if not torch.cuda.is_available():
         raise ConfigError("backend 'cuda' needs an NVIDIA GPU, and PyTorch sees none")
@@ -38,6 +40,7 @@ def make_cuda_runner(
     groups = len(shape.windows)
     try:
         compile_all(all_specs(schedule), schedule.arch)
+        against = require(schedule)
         weights = fused_weights(shape, file_fetch(tensors), config.tie_embeddings)
         runner = CudaRunner(
             schedule,
@@ -49,6 +52,7 @@ def make_cuda_runner(
             memory_share=limits.gpu_memory_utilization,
             graphs=graphs,
         )
+        runner.uncertified = against
         runner.capture()
         return runner
     except (ValueError, MemoryError, CompileError) as error:

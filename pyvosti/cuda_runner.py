@@ -72,6 +72,8 @@ class CudaRunner:
     """Holds weights, KV pools and block tables on the current CUDA device."""
 
     max_in_flight = 2
+    uncertified: tuple[str, ...] = ()
+    """What stands against its kernels' certificates, where that was allowed."""
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
+from pyvosti import certified
 from pyvosti._core import Engine
 from pyvosti.chat import Message, render_chat
 from pyvosti.errors import ConfigError, RequestError
@@ -51,6 +52,7 @@ class LLM:
         isa: str | None = None,
         gpu_memory_utilization: float = 0.9,
         strict_kernels: bool = False,
+        allow_uncertified: bool = False,
         record_logits: bool = False,
         record_digests: bool = False,
     ) -> None:
@@ -58,13 +60,16 @@ class LLM:
 
         `backend` "auto" is the GPU where there is one. The KV pool has `num_blocks` blocks of
         `block_size` tokens (16; GPU 64), or as many as hold `kv_cache_tokens`; by default up to
-        16,384 tokens within a quarter of memory, and on the GPU `gpu_memory_utilization` of what
+        65,536 tokens within a quarter of memory, and on the GPU `gpu_memory_utilization` of what
         is free there. A step has at most `max_seqs` sequences (128; GPU 256) and
         `max_batched_tokens` rows (256; GPU 2,048). `strict_kernels` pins one GPU kernel for each
         operation, where else a tile of the same schedule class is picked by the number of rows.
+        `allow_uncertified` lets GPU kernels run that nothing was proved of; outputs say so.
         `record_*` keep logits (see `CompletionOutput`). Raises ModelError or ConfigError.
         """
         chosen = default_backend() if backend == "auto" else backend
+        if allow_uncertified:
+            certified.allow_uncertified("it was asked for")
         loaded = load_model(model)
         self.name, self.config, self.tokenizer = loaded.name, loaded.config, loaded.tokenizer
         self.limits = make_limits(
@@ -101,6 +106,7 @@ class LLM:
                 "there is not enough memory: lower num_blocks, max_seqs or max_model_len"
             ) from None
         self.session = Session(engine, runner)
+        self.uncertified: tuple[str, ...] = getattr(runner, "uncertified", ())
 
     def generate(
         self,
@@ -212,7 +218,9 @@ class LLM:
                 except RequestError as error:
                     if len(prompts) == 1:
                         raise
-                    entries[index:] = [RequestOutput(index, prompt.text, [], error=error)]
+                    refused = RequestOutput(index, prompt.text, [], error=error)
+                    refused.uncertified = bool(self.uncertified)
+                    entries[index:] = [refused]
             yield entries
         finally:
             for entry in entries:
@@ -254,6 +262,7 @@ class LLM:
             vocab=self.config.vocab,
             tokenizer=self.tokenizer,
             recording=self.recording,
+            uncertified=bool(self.uncertified),
             inbox=inbox,
         )
 

@@ -64,6 +64,8 @@ class RequestOutput:
     prompt_logits: NDArray[np.float32] | None = None
     """[prompt length - 1, vocab]: rows of the prompt (record_logits and prompt_logprobs)."""
     error: RequestError | None = None
+    uncertified: bool = False
+    """Whether GPU kernels took part that have no certificate: then equal bits are not promised."""
 
     @property
     def finished(self) -> bool:
@@ -79,6 +81,7 @@ class RequestOutput:
             "prompt_token_ids": self.prompt_token_ids,
             "seed": self.seed,
             "error": None if self.error is None else str(self.error),
+            "uncertified": self.uncertified,
             "prompt_logprobs": self.prompt_logprobs
             and [entry and _logprobs_dict(entry) for entry in self.prompt_logprobs],
             "outputs": [_completion_dict(output) for output in self.outputs],

@@ -191,6 +191,7 @@ class Request:
         vocab: int,
         tokenizer: Tokenizer,
         recording: Recording,
+        uncertified: bool = False,
         inbox: dict[Sample, None],
     ) -> None:
         self.index = index
@@ -203,6 +204,7 @@ class Request:
         self.vocab = vocab
         self.tokenizer = tokenizer
         self.recording = recording
+        self.uncertified = uncertified
         self.inbox = inbox
         """The samples of its call that have received something since the caller looked."""
         self.prompt_logprobs: list[PositionLogprobs | None] = [None]
@@ -232,4 +234,5 @@ class Request:
             seed=self.seed,
             prompt_logprobs=list(self.prompt_logprobs) if wanted else None,
             prompt_logits=rows,
+            uncertified=self.uncertified,
         )

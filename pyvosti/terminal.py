@@ -69,7 +69,8 @@ def print_report(outputs: Sequence[RequestOutput]) -> None:
         for sample in output.outputs:
             sys.stdout.write(
                 f"request {output.request_id} sample {sample.index} seed {output.seed} "
-                f"tokens {len(sample.token_ids)} logits sha256:{sample.digest}\n"
+                f"tokens {len(sample.token_ids)} logits sha256:{sample.digest}"
+                f"{' UNCERTIFIED' if output.uncertified else ''}\n"
             )
 
 

@@ -31,10 +31,12 @@ BASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         [*_ATTENTION, F32],
         dict(**_TILED, WINDOW=0, BLOCK_M=16, BLOCK_N=16, PRECISION="ieee"),
     ),
-    "embedding": (["i32"] * 4 + [F32] * 2, dict(HIDDEN=24, BLOCK=32)),
+    "embedding": (["i32"] * 4 + [F32] * 2, dict(HIDDEN=24, BLOCK=32, SCALE=1.0)),
     "gate_up": (
         ["i32", F32, F32, F32],
-        dict(N=16, K=64, GROUP_N=1, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, PRECISION="ieee"),
+        dict(
+            N=16, K=64, GROUP_N=1, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, PRECISION="ieee", GELU=False
+        ),
     ),
     "gather_rows": (["i32", "i32", F32, F32], dict(HIDDEN=24, BLOCK=32)),
     "linear": (

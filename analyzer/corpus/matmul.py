@@ -10,6 +10,7 @@ from pyvosti.analyzer.kernel_contracts import dense
 
 LOOP = "    for k in range(0, length, BLOCK_K):\n"
 DOT = "        sums = tl.dot(x, w, sums, input_precision=PRECISION)\n"
+KEEP = "    keep = (row < rows)[:, None] & inside[None, :]\n"
 PLACE = "    place = (row.to(tl.int64) * SPLITS + part)[:, None] * N + column[None, :]\n"
 STORE = "    tl.store(out_ptr + place, sums.to(out_ptr.dtype.element_ty), mask=keep)\n"
 
@@ -98,8 +99,7 @@ LINEAR = (
     ),
     Fault(
         "linear_stores_padding", "padding row stores", "linear",
-        (("    keep = (row < rows)[:, None] & inside[None, :]\n",
-          "    keep = (row >= 0)[:, None] & inside[None, :]\n"),),
+        ((KEEP, "    keep = (row >= 0)[:, None] & inside[None, :]\n"),),
     ),
     Fault(
         "linear_row_tile_short_by_one", "mask with a wrong bound", "linear",
@@ -107,20 +107,20 @@ LINEAR = (
     ),
 )  # fmt: skip
 
-PRODUCT = "    product = gate / (1.0 + tl.exp(-gate)) * up\n"
+ACTIVATION = "    if GELU:\n"
 GATED = (
     Fault(
         "gate_clamped_by_the_tile", "cross-row reduce", "gate_up",
-        ((PRODUCT, """\
+        ((ACTIVATION, """\
     gate = tl.minimum(gate, 0.5 * tl.max(tl.max(tl.abs(gate), axis=1), axis=0))
-""" + PRODUCT),),
+""" + ACTIVATION),),
     ),
     Fault(
         "gate_divides_last_when_alone", "row-count-dependent branch", "gate_up",
-        ((PRODUCT, PRODUCT + """\
+        ((KEEP, """\
     if rows == 1:
         product = gate * up / (1.0 + tl.exp(-gate))
-"""),),
+""" + KEEP),),
         "ml-explore/mlx-lm#1189",
     ),
     Fault(

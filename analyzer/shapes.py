@@ -1,0 +1,24 @@
+"""Shapes that certificates ship for, as a model's default deployment has them on a GPU."""
+
+from __future__ import annotations
+
+from pyvosti.triton_kernels.schedule import Shape
+
+SHAPES = {
+    "llama-3.1-8b": Shape(
+        layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256,
+        rms_eps=1e-5, qkv_bias=False, qk_norm=False, layer_groups=(0,) * 32, windows=(0,),
+        page=64, max_model_len=131072,
+    ),
+    "qwen3-8b": Shape(
+        layers=36, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=12288, vocab=151936,
+        rms_eps=1e-6, qkv_bias=False, qk_norm=True, layer_groups=(0,) * 36, windows=(0,),
+        page=64, max_model_len=40960,
+    ),
+    "smollm2-135m": Shape(
+        layers=30, hidden=576, heads=9, kv_heads=3, head_dim=64, ffn=1536, vocab=49152,
+        rms_eps=1e-5, qkv_bias=False, qk_norm=False, layer_groups=(0,) * 30, windows=(0,),
+        page=64, max_model_len=8192,
+    ),
+}  # fmt: skip
+"""Name -> shape. The number of layers makes no kernel."""
