@@ -11,7 +11,10 @@ from pyvosti.errors import ConfigError
 
 DEFAULTS = {"cpu": (16, 128, 256), "cuda": (64, 256, 2048)}
 """By backend: block_size, max_seqs, max_batched_tokens."""
-_DEFAULT_KV_TOKENS = 16_384
+_DEFAULT_KV_TOKENS = 65_536
+"""On the CPU: 512 tokens for each of the 128 sequences that a step may have, so that ordinary chats
+are not preempted. Memory is taken when a page is first written, so the bound that matters is
+_MEMORY_SHARE, for a process that runs until its prefix cache has filled the pool."""
 _MEMORY_SHARE = 0.25
 _MAX_THREADS = 1024
 
@@ -57,7 +60,7 @@ def make_limits(
 ) -> Limits:
     """Fills in the backend's defaults.
 
-    The pool: what fits in the GPU's memory; on the CPU up to 16,384 tokens, within a quarter of
+    The pool: what fits in the GPU's memory; on the CPU up to 65,536 tokens, within a quarter of
     the machine's memory. Raises ConfigError with one sentence for a value that cannot work.
     """
     defaults = DEFAULTS.get(backend, DEFAULTS["cpu"])

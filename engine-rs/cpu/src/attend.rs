@@ -1,6 +1,7 @@
 //! The attention part of a step: keys and values to their slots, then each row over its splits.
 
-use crate::batch::first_seen;
+use std::ops::Range;
+
 use crate::buffers::{blocks_mut, row};
 use crate::config::Config;
 use crate::forward::{for_rows, Given, Pass};
@@ -61,19 +62,41 @@ impl Given<'_> {
         }
     }
 
-    fn view<'k>(&'k self, layer: &Layer, kv: &'k LayerKv, r: usize) -> View<'k> {
-        let (c, position) = (self.config, self.step.positions[r] as usize);
+    /// What the rows `rows`, neighbours in a sequence, see through one KV head.
+    fn view<'k>(
+        &'k self,
+        layer: &Layer,
+        kv: &'k LayerKv,
+        heads: &'k [Block],
+        rows: Range<usize>,
+        kv_head: usize,
+    ) -> View<'k> {
+        let (c, sequence) = (self.config, self.step.sequences[rows.start] as usize);
+        let (group, head_blocks) = (c.n_heads / c.n_kv_heads, c.head_blocks());
+        let first = rows.start * c.n_heads + kv_head * group;
         View {
+            heads: &heads[first * head_blocks..],
+            row_blocks: c.n_heads * head_blocks,
+            group,
+            position: self.step.positions[rows.start] as usize,
+            rows: rows.len(),
+            window: c.group_windows[layer.group],
             keys: &kv.keys,
             values: &kv.values,
             kv_heads: c.n_kv_heads,
-            head_blocks: c.head_blocks(),
-            table: &self.step.tables[layer.group][self.step.sequences[r] as usize],
+            kv_head,
+            head_blocks,
+            table: &self.step.tables[layer.group][sequence],
             block_size: self.block_size,
-            first: first_seen(position, c.group_windows[layer.group]),
-            last: position,
             scale: 1.0 / (c.head_dim as f32).sqrt(),
         }
+    }
+
+    /// Where the output of a query of a view goes: its first float among the attended rows.
+    fn attended_at(&self, row: usize, kv_head: usize, query: usize) -> usize {
+        let (c, group) = (self.config, self.config.n_heads / self.config.n_kv_heads);
+        let head = kv_head * group + query % group;
+        (row + query / group) * stride(c.n_heads * c.head_dim) + head * c.head_dim
     }
 }
 
@@ -134,37 +157,30 @@ impl Pass<'_> {
         }
     }
 
-    /// One task for each row and KV head.
+    /// One task for each tile of rows and KV head.
     fn attend_rows(&mut self, layer: &Layer, kv: &LayerKv) {
         let (given, b) = (self.given, &mut *self.buffers);
-        let Given {
-            config: c,
-            isa,
-            step,
-            ..
-        } = given;
-        let (blocks, group, rows) = (c.head_blocks(), c.n_heads / c.n_kv_heads, step.rows());
-        let size = partial_blocks(blocks);
+        let (c, isa, tiles) = (given.config, given.isa, &given.step.tiles);
+        let size = partial_blocks(c.head_blocks());
         let (heads, out) = (&b.heads, SharedFloats::new(floats_mut(&mut b.attended)));
-        self.pool.run(rows * c.n_kv_heads, &|scratch, task| {
-            let (r, kv_head) = (task % rows, task / rows);
-            let view = given.view(layer, kv, r);
-            let (states, next) = scratch[..(group + 1) * size].split_at_mut(group * size);
+        self.pool.run(tiles.len() * c.n_kv_heads, &|scratch, task| {
+            let (rows, kv_head) = (&tiles[task / c.n_kv_heads], task % c.n_kv_heads);
+            let view = given.view(layer, kv, heads, rows.clone(), kv_head);
+            let (states, rest) = scratch.split_at_mut(view.queries() * size);
             for split in view.splits() {
-                for (g, state) in states.chunks_exact_mut(size).enumerate() {
-                    let head = r * c.n_heads + kv_head * group + g;
-                    let query = &heads[head * blocks..][..blocks];
-                    if split == *view.splits().start() {
-                        attend(isa, &view, kv_head, query, split, state);
-                    } else {
-                        attend(isa, &view, kv_head, query, split, next);
+                attend(isa, &view, split, rest);
+                let partials = states.chunks_exact_mut(size).zip(rest.chunks_exact(size));
+                for (query, (state, next)) in partials.enumerate() {
+                    let seen = view.splits_of(query);
+                    if split == *seen.start() {
+                        state.copy_from_slice(next);
+                    } else if seen.contains(&split) {
                         merge(isa, state, next);
                     }
                 }
             }
-            for (g, state) in states.chunks_exact(size).enumerate() {
-                let head = kv_head * group + g;
-                let start = r * stride(c.n_heads * c.head_dim) + head * c.head_dim;
+            for (query, state) in states.chunks_exact(size).enumerate() {
+                let start = given.attended_at(rows.start, kv_head, query);
                 // SAFETY: the heads of a row and KV head are one task's.
                 finish(state, unsafe { out.slice(start, c.head_dim) });
             }
@@ -174,45 +190,41 @@ impl Pass<'_> {
     /// One task for each row, KV head and split; then the splits of each row are merged.
     fn attend_splits(&mut self, layer: &Layer, kv: &LayerKv, splits: usize) {
         let (given, b) = (self.given, &mut *self.buffers);
-        let Given {
-            config: c,
-            isa,
-            step,
-            ..
-        } = given;
-        let (blocks, group, rows) = (c.head_blocks(), c.n_heads / c.n_kv_heads, step.rows());
-        let size = partial_blocks(blocks);
+        let (c, isa, rows) = (given.config, given.isa, given.step.rows());
+        let (size, group) = (partial_blocks(c.head_blocks()), c.n_heads / c.n_kv_heads);
         let (heads, out) = (&b.heads, SharedFloats::new(floats_mut(&mut b.attended)));
+        let view = |row: usize, kv_head| given.view(layer, kv, heads, row..row + 1, kv_head);
         let partials = SharedFloats::new(floats_mut(&mut b.partials));
-        // SAFETY: a partial result is one task's, in the first job and in the second.
-        let partial = |head: usize, split: usize| unsafe {
-            blocks_mut(partials.slice((head * splits + split) * size * 16, size * 16))
+        // SAFETY: the partial results of a row, KV head and split are one task's, in the first job
+        // and in the second.
+        let partials = |row: usize, kv_head: usize, split: usize| unsafe {
+            let index = (row * c.n_kv_heads + kv_head) * splits + split;
+            blocks_mut(partials.slice(index * group * size * 16, group * size * 16))
         };
         self.pool.run(rows * c.n_kv_heads * splits, &|_, task| {
-            let (split, kv_head, r) = (
-                task % splits,
-                task / splits % c.n_kv_heads,
-                task / splits / c.n_kv_heads,
-            );
-            let view = given.view(layer, kv, r);
+            let (split, kv_head) = (task % splits, task / splits % c.n_kv_heads);
+            let row = task / splits / c.n_kv_heads;
+            let view = view(row, kv_head);
             if view.splits().contains(&split) {
-                for head in (0..group).map(|g| r * c.n_heads + kv_head * group + g) {
-                    let query = &heads[head * blocks..][..blocks];
-                    attend(isa, &view, kv_head, query, split, partial(head, split));
-                }
+                attend(isa, &view, split, partials(row, kv_head, split));
             }
         });
-        for_rows(self.pool, rows, |_, r| {
-            let seen = given.view(layer, kv, r).splits();
-            for h in 0..c.n_heads {
-                let head = r * c.n_heads + h;
-                let state = partial(head, *seen.start());
-                for split in seen.clone().skip(1) {
-                    merge(isa, state, partial(head, split));
+        for_rows(self.pool, rows, |_, row| {
+            for kv_head in 0..c.n_kv_heads {
+                let seen = view(row, kv_head).splits();
+                let states = partials(row, kv_head, *seen.start());
+                for (query, state) in states.chunks_exact_mut(size).enumerate() {
+                    for split in seen.clone().skip(1) {
+                        merge(
+                            isa,
+                            state,
+                            &partials(row, kv_head, split)[query * size..][..size],
+                        );
+                    }
+                    let start = given.attended_at(row, kv_head, query);
+                    // SAFETY: a row is one task's.
+                    finish(state, unsafe { out.slice(start, c.head_dim) });
                 }
-                let start = r * stride(c.n_heads * c.head_dim) + h * c.head_dim;
-                // SAFETY: a row is one task's.
-                finish(state, unsafe { out.slice(start, c.head_dim) });
             }
         });
     }

@@ -1,6 +1,11 @@
 //! A step's rows as the engine planned them, checked before anything is written.
 
+use std::ops::Range;
+
 use crate::memory::{with_capacity, Error};
+
+/// Rows of a sequence that attention takes together, so that they share the reading of keys.
+pub(crate) const TILE_ROWS: usize = 8;
 
 /// A matrix of `rows * cols` items, row after row.
 #[derive(Clone, Copy)]
@@ -54,6 +59,8 @@ pub struct Step {
     /// Per group and sequence: blocks up to the last position.
     pub(crate) tables: Vec<Vec<Vec<u32>>>,
     pub(crate) logits_rows: Vec<u32>,
+    /// Rows that attention takes together: up to `TILE_ROWS` of one sequence.
+    pub(crate) tiles: Vec<Range<usize>>,
 }
 
 impl Step {
@@ -110,7 +117,27 @@ impl Batch<'_> {
                 .collect::<Result<_, _>>()?,
             tables,
             logits_rows: copy(self.logits_rows)?,
+            tiles: self.tiles()?,
         })
+    }
+
+    /// The rows of each sequence, cut into tiles.
+    fn tiles(&self) -> Result<Vec<Range<usize>>, Error> {
+        let spans = self
+            .query_start
+            .windows(2)
+            .map(|span| span[0] as usize..span[1] as usize);
+        let count = spans
+            .clone()
+            .map(|span| span.len().div_ceil(TILE_ROWS))
+            .sum();
+        let mut tiles = with_capacity(count)?;
+        tiles.extend(spans.flat_map(|span| {
+            let end = span.end;
+            span.step_by(TILE_ROWS)
+                .map(move |row| row..end.min(row + TILE_ROWS))
+        }));
+        Ok(tiles)
     }
 
     fn check_lengths(&self, limits: &Limits) -> Result<(), Error> {

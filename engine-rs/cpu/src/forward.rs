@@ -26,11 +26,10 @@ pub(crate) fn for_rows(pool: &mut Pool, rows: usize, each: impl Fn(&mut [Block],
     });
 }
 
-/// Columns that one task takes: whole blocks, enough tasks to keep all threads busy to the end.
+/// Columns that one task takes: whole blocks, and small ones: adjacent tasks are one thread's, so
+/// that only the last one matters, for which the others wait.
 fn tile_width(columns: usize, threads: usize) -> usize {
-    (columns / (threads * 8))
-        .next_multiple_of(16)
-        .clamp(16, 128)
+    (columns / (threads * 16) / 16 * 16).clamp(16, 64)
 }
 
 /// What the operations of one step are given.
@@ -209,7 +208,7 @@ impl Pass<'_> {
             out_stride: stride(c.ffn),
         };
         let (gate_job, up_job) = (job(&layer.gate, gate), job(&layer.up, up));
-        let width = tile_width(2 * c.ffn, self.pool.threads());
+        let width = tile_width(c.ffn, self.pool.threads());
         self.pool.run(c.ffn.div_ceil(width), &|scratch, task| {
             let columns = task * width..c.ffn.min((task + 1) * width);
             linear(isa, &gate_job, columns.clone(), scratch);

@@ -2,8 +2,9 @@
 //!
 //! Quantised formats keep their own precision: a weight's value is the f32 that gguf-py's
 //! `dequantize` gives, computed when it is read. Packing only moves bits: quants and scales go to
-//! arrays of their own, nibbles into the order "low: weight j, high: weight j + 16", and 6-bit
-//! quants to a byte each. The unit along a row is 32 weights; short rows are padded with zeros.
+//! arrays of their own, bf16 and nibbles into the order "low: weight j, high: weight j + 16", and
+//! 6-bit quants to a byte each. The unit along a row is 32 weights; short rows are padded with
+//! zeros.
 
 use crate::lanes::Block;
 use crate::memory::{with_capacity, Error};
@@ -66,6 +67,10 @@ pub(crate) type Floats = [Block; 2];
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Halves(pub [[u16; 16]; 2]);
+/// Word j: weight j in the low half, weight j + 16 in the high one.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Pairs(pub [u32; 16]);
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(crate) struct Bytes(pub [[i8; 16]; 2]);
@@ -85,7 +90,7 @@ pub(crate) struct SuperScales {
 pub(crate) enum Data {
     F32(Vec<Floats>),
     F16(Vec<Halves>),
-    Bf16(Vec<Halves>),
+    Bf16(Vec<Pairs>),
     /// One f16 scale a unit.
     Q8_0(Vec<Bytes>, Vec<u16>),
     /// One f16 scale a unit.

@@ -23,14 +23,18 @@ impl std::error::Error for Error {}
 /// An empty vector with room for `len` items.
 pub fn with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut items = Vec::new();
-    items.try_reserve_exact(len).map_err(|_| {
-        let mib = len.saturating_mul(std::mem::size_of::<T>()) >> 20;
-        Error::new(format!(
-            "not enough memory: {mib} MiB could not be allocated"
-        ))
-    })?;
+    items
+        .try_reserve_exact(len)
+        .map_err(|_| no_memory(len.saturating_mul(std::mem::size_of::<T>())))?;
     advise_huge_pages(&items);
     Ok(items)
+}
+
+fn no_memory(bytes: usize) -> Error {
+    let mib = bytes >> 20;
+    Error::new(format!(
+        "not enough memory: {mib} MiB could not be allocated"
+    ))
 }
 
 /// Asks Linux for huge pages where they pay: weights and KV are streamed, and with small pages
@@ -62,6 +66,52 @@ pub fn zeroed(len: usize) -> Result<Vec<Block>, Error> {
     let mut blocks = with_capacity(len)?;
     blocks.resize(len, Block::ZERO);
     Ok(blocks)
+}
+
+/// Blocks of zeros that take no memory until they are written. The allocator hands out fresh pages
+/// as they are only for its own alignment, 16 bytes (for a larger one it writes the zeros itself);
+/// so the blocks lie somewhere inside of an allocation of that alignment.
+pub struct LazyBlocks {
+    memory: Vec<u128>,
+    len: usize,
+}
+
+impl LazyBlocks {
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        let refused = || no_memory(len.saturating_mul(std::mem::size_of::<Block>()));
+        let words = len.checked_mul(4).and_then(|words| words.checked_add(4));
+        let words = words.ok_or_else(refused)?;
+        let layout = std::alloc::Layout::array::<u128>(words).map_err(|_| refused())?;
+        // SAFETY: the layout is not empty; the vector takes over memory of exactly its layout, all
+        // of it initialised.
+        let memory = unsafe {
+            let start = std::alloc::alloc_zeroed(layout).cast::<u128>();
+            if start.is_null() {
+                return Err(refused());
+            }
+            Vec::from_raw_parts(start, words, words)
+        };
+        advise_huge_pages(&memory);
+        Ok(Self { memory, len })
+    }
+}
+
+impl std::ops::Deref for LazyBlocks {
+    type Target = [Block];
+
+    fn deref(&self) -> &[Block] {
+        // SAFETY: any 64 aligned bytes are a Block; align_to gives the aligned middle.
+        let (_, blocks, _) = unsafe { self.memory.align_to() };
+        &blocks[..self.len]
+    }
+}
+
+impl std::ops::DerefMut for LazyBlocks {
+    fn deref_mut(&mut self) -> &mut [Block] {
+        // SAFETY: as in `deref`.
+        let (_, blocks, _) = unsafe { self.memory.align_to_mut() };
+        &mut blocks[..self.len]
+    }
 }
 
 /// Blocks that hold `len` floats.
@@ -118,5 +168,44 @@ impl<'a> SharedFloats<'a> {
             "range outside of the buffer"
         );
         std::slice::from_raw_parts_mut(self.start.add(start), len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of this process in memory.
+    #[cfg(target_os = "linux")]
+    fn resident() -> usize {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn lazy_blocks_are_zeros_and_keep_what_is_written() {
+        for len in [0, 1, 3, 100_000] {
+            let mut blocks = LazyBlocks::zeroed(len).unwrap();
+            assert_eq!(blocks.len(), len);
+            assert!(blocks.iter().all(|block| *block == Block::ZERO));
+            for (i, block) in blocks.iter_mut().enumerate() {
+                *block = Block([i as f32; LANES]);
+            }
+            assert!((0..len).all(|i| blocks[i] == Block([i as f32; LANES])));
+        }
+        assert!(LazyBlocks::zeroed(usize::MAX / 64).is_err());
+        assert!(LazyBlocks::zeroed(1 << 52).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn lazy_blocks_take_no_memory_until_they_are_written() {
+        let (before, len) = (resident(), (1 << 30) / 64);
+        let mut blocks = LazyBlocks::zeroed(len).unwrap();
+        blocks[len / 2] = Block([1.0; LANES]);
+        // The other tests of this program take some too, but far less than the GiB.
+        let taken = resident().saturating_sub(before) * 4096;
+        assert!(taken < 256 << 20, "{taken} bytes");
+        assert_eq!(blocks[len / 2 + 1], Block::ZERO);
     }
 }

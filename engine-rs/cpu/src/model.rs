@@ -1,13 +1,13 @@
 //! A decoder of the Llama family (Llama, SmolLM2, Mistral, Qwen2.5, Qwen3) and its memory.
 
-use crate::batch::Limits;
+use crate::batch::{Limits, TILE_ROWS};
 use crate::config::Config;
 use crate::isa::Isa;
 use crate::kernels::{attention, linear, rope::Rope};
 use crate::lanes::Block;
 use crate::load::{Loader, Tensor};
 use crate::matrix::{Matrix, UNIT};
-use crate::memory::{floats, with_capacity, zeroed, Error};
+use crate::memory::{floats, with_capacity, Error, LazyBlocks};
 use crate::pool::Pool;
 
 pub(crate) struct Layer {
@@ -29,8 +29,8 @@ pub(crate) struct Layer {
 
 /// Keys and values of one layer: `[slots, kv_heads, head_blocks]` each.
 pub(crate) struct LayerKv {
-    pub keys: Vec<Block>,
-    pub values: Vec<Block>,
+    pub keys: LazyBlocks,
+    pub values: LazyBlocks,
 }
 
 /// Weights, KV memory and threads. Results do not depend on `threads` or `isa`.
@@ -91,8 +91,9 @@ impl Model {
             .hidden
             .max(config.ffn)
             .max(config.n_heads * config.head_dim);
+        let queries = TILE_ROWS * (config.n_heads / config.n_kv_heads);
         let scratch = linear::scratch_blocks(widest)
-            .max(2 * attention::partial_blocks(config.head_blocks()) * config.n_heads);
+            .max(2 * attention::partial_blocks(config.head_blocks()) * queries);
         Ok(Self {
             embed: loader.matrix("embed", config.vocab, config.hidden)?,
             norm: loader.vector("norm", config.hidden)?,
@@ -158,8 +159,8 @@ fn allocate_kv(config: &Config, num_slots: &[usize]) -> Result<Vec<LayerKv>, Err
             .checked_mul(config.n_kv_heads * config.head_blocks())
             .ok_or_else(|| Error::new("num_slots is too large for this machine"))?;
         kv.push(LayerKv {
-            keys: zeroed(blocks)?,
-            values: zeroed(blocks)?,
+            keys: LazyBlocks::zeroed(blocks)?,
+            values: LazyBlocks::zeroed(blocks)?,
         });
     }
     Ok(kv)

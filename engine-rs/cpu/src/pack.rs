@@ -2,7 +2,9 @@
 //! to the arrays of `matrix::Data`. Bits move, values do not change.
 
 use crate::lanes::Block;
-use crate::matrix::{collect, Bytes, Data, Floats, Format, Halves, Nibbles, SuperScales, UNIT};
+use crate::matrix::{
+    collect, Bytes, Data, Floats, Format, Halves, Nibbles, Pairs, SuperScales, UNIT,
+};
 use crate::memory::Error;
 
 pub(crate) fn pack(format: Format, rows: usize, cols: usize, raw: &[u8]) -> Result<Data, Error> {
@@ -16,7 +18,7 @@ pub(crate) fn pack(format: Format, rows: usize, cols: usize, raw: &[u8]) -> Resu
             out
         })?),
         Format::F16 => Data::F16(dense(raw, rows, cols, halves)?),
-        Format::Bf16 => Data::Bf16(dense(raw, rows, cols, halves)?),
+        Format::Bf16 => Data::Bf16(dense(raw, rows, cols, pairs)?),
         Format::Q8_0 => {
             let blocks = || raw.chunks_exact(34);
             let scales = collect(units, blocks().map(|b| u16_at(b, 0)))?;
@@ -75,6 +77,13 @@ fn halves(unit: &[u8]) -> Halves {
         out[i / 16][i % 16] = u16::from_le_bytes([b[0], b[1]]);
     }
     Halves(out)
+}
+
+fn pairs(unit: &[u8]) -> Pairs {
+    let Halves([low, high]) = halves(unit);
+    Pairs(std::array::from_fn(|j| {
+        u32::from(low[j]) | u32::from(high[j]) << 16
+    }))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {

@@ -1,22 +1,24 @@
 //! `y = x W^T + b`, row by row: each output is sixteen lane sums over the inputs, ascending, added
 //! in the fixed tree, then the bias. How many rows and columns are computed side by side, and
-//! whether weights are unpacked first, changes only the speed.
+//! whether weights are unpacked for later rows, changes only the speed.
 
+use std::mem::size_of;
 use std::ops::Range;
 
 use crate::isa::kernel;
-use crate::lanes::{prefetch, Block, Lanes, Portable, CANONICAL_NAN, LANES};
+use crate::lanes::{prefetch, Block, Lanes, Portable, LANES};
 #[cfg(target_arch = "x86_64")]
 use crate::lanes::{Avx2, Avx512};
 use crate::matrix::{Floats, Matrix};
 use crate::memory::{floats, SharedFloats};
 
+use super::block::{dots, store, Panel};
 use super::weights::{with_format, Read, F32};
 
-/// From this many rows on, weights are unpacked to f32 before they are used.
-const UNPACK_ROWS: usize = 4;
-/// Columns unpacked together.
-const TILE: usize = 16;
+/// Bytes of activations that stay in a near cache while a task's columns pass by.
+const ROWS_BYTES: usize = 1 << 20;
+/// Columns computed side by side, at most.
+const WIDEST: usize = 4;
 
 /// One linear map on `rows` rows.
 #[derive(Clone, Copy)]
@@ -34,7 +36,7 @@ pub struct Linear<'a> {
 
 /// Blocks of scratch memory that `linear` needs for rows of `inputs`.
 pub fn scratch_blocks(inputs: usize) -> usize {
-    2 * inputs.div_ceil(32) * TILE + 8
+    4 * inputs.div_ceil(32) * WIDEST + 8
 }
 
 kernel! {
@@ -89,217 +91,86 @@ fn columns_of<L: Lanes, const MR: usize, const NR: usize>(
     columns: Range<usize>,
     scratch: &mut [Block],
 ) {
-    let is_f32 = matches!(job.weight.data, crate::matrix::Data::F32(_));
+    let n = job.weight.units();
+    let (tile, scratch) = scratch.split_at_mut(2 * n * NR);
+    let tile: &mut [Floats] = tile.as_chunks_mut().0;
+    let most = (ROWS_BYTES / (n * size_of::<Floats>())).next_multiple_of(MR);
     with_format!(&job.weight.data, |R, units, packed| {
-        if job.rows < UNPACK_ROWS || is_f32 {
-            direct::<L, R, MR, NR>(job, units, packed, columns, scratch);
-        } else {
-            unpacked::<L, R, MR, NR>(job, units, packed, columns, scratch);
+        for first in (0..job.rows).step_by(most) {
+            let rows = first..job.rows.min(first + most);
+            let mut column = columns.start;
+            while column < columns.end {
+                let width = if columns.end - column >= NR { NR } else { 1 };
+                R::expand::<L>(packed, column * n, width * n, scratch);
+                let (panel, next) = units[column * n..].split_at(width * n);
+                let panel = Panel::<R> {
+                    units: panel,
+                    scales: floats(scratch),
+                    n,
+                };
+                let next = &next[..next.len().min(width * n)];
+                if width == NR {
+                    panel_of::<L, R, MR, NR>(job, rows.clone(), panel, column, next, tile);
+                } else {
+                    panel_of::<L, R, MR, 1>(job, rows.clone(), panel, column, next, tile);
+                }
+                column += width;
+            }
         }
     });
 }
 
-/// Weights are read as they are used, `NR` columns at a time.
+/// `rows` against the `NR` columns of a panel. The first rows unpack it on their way, for those
+/// that follow; all together they ask for the next one.
 #[inline(always)]
-fn direct<L: Lanes, R: Read, const MR: usize, const NR: usize>(
-    job: &Linear<'_>,
-    units: &[R::Unit],
-    packed: &[R::Packed],
-    columns: Range<usize>,
-    scratch: &mut [Block],
-) {
-    let n = job.weight.units();
-    let mut column = columns.start;
-    while column < columns.end {
-        let width = if columns.end - column >= NR { NR } else { 1 };
-        R::expand::<L>(packed, column * n, width * n, scratch);
-        let panel = Panel::<R> {
-            units: &units[column * n..][..width * n],
-            scales: floats(scratch),
-            n,
-        };
-        if width == NR {
-            rows_of::<L, R, MR, NR>(job, 0..job.rows, panel, column);
-        } else {
-            rows_of::<L, R, MR, 1>(job, 0..job.rows, panel, column);
-        }
-        column += width;
-    }
-}
-
-/// Weights are unpacked `TILE` columns at a time, then used for all rows.
-#[inline(always)]
-fn unpacked<L: Lanes, R: Read, const MR: usize, const NR: usize>(
-    job: &Linear<'_>,
-    units: &[R::Unit],
-    packed: &[R::Packed],
-    columns: Range<usize>,
-    scratch: &mut [Block],
-) {
-    let n = job.weight.units();
-    let (tile, scratch) = scratch.split_at_mut(2 * n * TILE);
-    let tile: &mut [Floats] = tile.as_chunks_mut().0;
-    let mut first = columns.start;
-    while first < columns.end {
-        let width = TILE.min(columns.end - first);
-        for (i, out) in tile.chunks_exact_mut(n).take(width).enumerate() {
-            let row = first + i;
-            unpack::<L, R>(&units[row * n..][..n], packed, row * n, out, scratch);
-        }
-        // A few rows stay in the nearest cache while the whole tile passes by.
-        for row in (0..job.rows).step_by(MR) {
-            let rows = row..job.rows.min(row + MR);
-            tile_of::<L, MR, NR>(job, rows, &tile[..width * n], first);
-        }
-        first += width;
-    }
-}
-
-/// `rows` against a tile of unpacked columns.
-#[inline(always)]
-fn tile_of<L: Lanes, const MR: usize, const NR: usize>(
-    job: &Linear<'_>,
-    rows: Range<usize>,
-    tile: &[Floats],
-    first: usize,
-) {
-    let n = job.weight.units();
-    let width = tile.len() / n;
-    let mut i = 0;
-    while i < width {
-        let step = if width - i >= NR { NR } else { 1 };
-        let panel = Panel::<F32> {
-            units: &tile[i * n..][..step * n],
-            scales: &[],
-            n,
-        };
-        if step == NR {
-            rows_of::<L, F32, MR, NR>(job, rows.clone(), panel, first + i);
-        } else {
-            rows_of::<L, F32, MR, 1>(job, rows.clone(), panel, first + i);
-        }
-        i += step;
-    }
-}
-
-/// A few adjacent rows of a matrix: `n` units each, and their expanded scales.
-struct Panel<'a, R: Read> {
-    units: &'a [R::Unit],
-    scales: &'a [f32],
-    n: usize,
-}
-
-impl<R: Read> Clone for Panel<'_, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R: Read> Copy for Panel<'_, R> {}
-
-/// Rows of `x` against the `NR` columns of a panel.
-#[inline(always)]
-fn rows_of<L: Lanes, R: Read, const MR: usize, const NR: usize>(
+fn panel_of<L: Lanes, R: Read, const MR: usize, const NR: usize>(
     job: &Linear<'_>,
     rows: Range<usize>,
     panel: Panel<'_, R>,
     column: usize,
+    next: &[R::Unit],
+    tile: &mut [Floats],
 ) {
-    let mut row = rows.start;
+    let tile = &mut tile[..NR * panel.n];
+    let (x, mut row) = (job.x, rows.start);
+    if rows.len() == 1 {
+        let sums = dots::<L, R, 1, NR, false>(x, row, panel, tile);
+        return store::<L, 1, NR>(job, sums, row, column);
+    }
+    let mut ahead = next.chunks(next.len().div_ceil(rows.len().div_ceil(MR)).max(1));
+    if rows.len() >= MR {
+        ask(ahead.next());
+        let sums = dots::<L, R, MR, NR, true>(x, row, panel, tile);
+        store::<L, MR, NR>(job, sums, row, column);
+        row += MR;
+    } else {
+        let sums = dots::<L, R, 1, NR, true>(x, row, panel, tile);
+        store::<L, 1, NR>(job, sums, row, column);
+        row += 1;
+    }
+    let tile = Panel::<F32> {
+        units: tile,
+        scales: &[],
+        n: panel.n,
+    };
     while row + MR <= rows.end {
-        store::<L, MR, NR>(job, dots::<L, R, MR, NR>(job.x, row, panel), row, column);
+        ask(ahead.next());
+        let sums = dots::<L, F32, MR, NR, false>(x, row, tile, &mut []);
+        store::<L, MR, NR>(job, sums, row, column);
         row += MR;
     }
     while row < rows.end {
-        store::<L, 1, NR>(job, dots::<L, R, 1, NR>(job.x, row, panel), row, column);
+        let sums = dots::<L, F32, 1, NR, false>(x, row, tile, &mut []);
+        store::<L, 1, NR>(job, sums, row, column);
         row += 1;
     }
 }
 
-/// The lane sums of `MR` rows of `x` with `NR` rows of weights.
+/// Asks for weights that are needed soon, so that memory and arithmetic are busy together.
 #[inline(always)]
-fn dots<L: Lanes, R: Read, const MR: usize, const NR: usize>(
-    x: &[Block],
-    row: usize,
-    panel: Panel<'_, R>,
-) -> [[L; NR]; MR] {
-    let n = panel.n;
-    let x: &[Floats] = x.as_chunks().0;
-    let x: [&[Floats]; MR] = std::array::from_fn(|m| &x[(row + m) * n..][..n]);
-    let units: [&[R::Unit]; NR] = std::array::from_fn(|c| &panel.units[c * n..][..n]);
-    let scales: [&[R::Scales]; NR] =
-        std::array::from_fn(|c| &R::scales(&panel.scales[c * n * R::SCALES..])[..n]);
-    let ahead = (NR * n * std::mem::size_of::<R::Unit>()).max(2048);
-    let mut sums = [[L::splat(0.0); NR]; MR];
-    for i in 0..n {
-        let mut weights = [[L::splat(0.0); 2]; NR];
-        for c in 0..NR {
-            if MR == 1 {
-                prefetch(&units[c][i], ahead);
-            }
-            weights[c] = R::read(&units[c][i], &scales[c][i]);
-        }
-        for half in 0..2 {
-            for m in 0..MR {
-                let x = L::load(&x[m][i][half].0);
-                for c in 0..NR {
-                    sums[m][c] = sums[m][c].add(x.mul(weights[c][half]));
-                }
-            }
-        }
-    }
-    sums
-}
-
-#[inline(always)]
-fn totals_of<L: Lanes, const NR: usize>(sums: [L; NR]) -> [f32; NR] {
-    let mut totals = [0.0; NR];
-    if NR == 4 {
-        totals.copy_from_slice(&L::sum4([
-            sums[0],
-            sums[1 % NR],
-            sums[2 % NR],
-            sums[3 % NR],
-        ]));
-    } else {
-        for c in 0..NR {
-            totals[c] = sums[c].sum();
-        }
-    }
-    totals
-}
-
-/// Adds up the lanes, adds the bias, stores.
-#[inline(always)]
-fn store<L: Lanes, const MR: usize, const NR: usize>(
-    job: &Linear<'_>,
-    sums: [[L; NR]; MR],
-    row: usize,
-    column: usize,
-) {
-    let mut totals = [[0.0; NR]; MR];
-    if MR == 4 && NR == 4 {
-        let mut square = [[L::splat(0.0); 4]; 4];
-        for m in 0..MR {
-            square[m].copy_from_slice(&sums[m]);
-        }
-        for (total, sum) in totals.iter_mut().zip(L::sum16(square)) {
-            total.copy_from_slice(&sum);
-        }
-    } else {
-        for m in 0..MR {
-            totals[m] = totals_of(sums[m]);
-        }
-    }
-    for (m, totals) in totals.iter().enumerate() {
-        // SAFETY: the caller of `linear` owns these columns of the output.
-        let out = unsafe { job.out.slice((row + m) * job.out_stride + column, NR) };
-        for c in 0..NR {
-            let y = job
-                .bias
-                .map_or(totals[c], |bias| totals[c] + bias[column + c]);
-            out[c] = if y.is_nan() { CANONICAL_NAN } else { y };
-        }
+fn ask<U>(units: Option<&[U]>) {
+    for units in units.unwrap_or(&[]).chunks((64 / size_of::<U>()).max(1)) {
+        prefetch(&units[0], 0);
     }
 }
 

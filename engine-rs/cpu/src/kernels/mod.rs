@@ -3,6 +3,7 @@
 //! `Lanes::sum`. Every stored NaN is the canonical one.
 
 pub mod attention;
+mod block;
 pub mod linear;
 pub mod norm;
 pub mod rope;

@@ -1,7 +1,7 @@
 //! Reading weights, 32 at a time, as exact f32 values.
 
 use crate::lanes::{Block, Lanes, LANES};
-use crate::matrix::{Bytes, Floats, Halves, Nibbles, SuperScales};
+use crate::matrix::{Bytes, Floats, Halves, Nibbles, Pairs, SuperScales};
 
 /// A way of storing rows of weights (the types name it; it has no values).
 pub(crate) trait Read {
@@ -37,7 +37,7 @@ pub(crate) struct Q4K;
 pub(crate) struct Q6K;
 
 macro_rules! dense {
-    ($format:ident, $unit:ty, $read:ident) => {
+    ($format:ident, $unit:ty, |$u:ident| $read:expr) => {
         impl Read for $format {
             type Unit = $unit;
             type Packed = ();
@@ -53,38 +53,19 @@ macro_rules! dense {
             }
 
             #[inline(always)]
-            fn read<L: Lanes>(unit: &$unit, (): &()) -> [L; 2] {
-                let [low, high] = unit.halves();
-                [L::$read(low), L::$read(high)]
+            fn read<L: Lanes>($u: &$unit, (): &()) -> [L; 2] {
+                $read
             }
         }
     };
 }
 
-trait TwoHalves {
-    type Half;
-    fn halves(&self) -> [&Self::Half; 2];
-}
-
-impl TwoHalves for Floats {
-    type Half = [f32; LANES];
-    #[inline(always)]
-    fn halves(&self) -> [&[f32; LANES]; 2] {
-        [&self[0].0, &self[1].0]
-    }
-}
-
-impl TwoHalves for Halves {
-    type Half = [u16; LANES];
-    #[inline(always)]
-    fn halves(&self) -> [&[u16; LANES]; 2] {
-        [&self.0[0], &self.0[1]]
-    }
-}
-
-dense!(F32, Floats, load);
-dense!(F16, Halves, from_f16);
-dense!(Bf16, Halves, from_bf16);
+dense!(F32, Floats, |u| [L::load(&u[0].0), L::load(&u[1].0)]);
+dense!(F16, Halves, |u| [
+    L::from_f16(&u.0[0]),
+    L::from_f16(&u.0[1])
+]);
+dense!(Bf16, Pairs, |u| L::from_bf16_pairs(&u.0));
 
 /// A format with scales: how they expand, and how a unit is read with them.
 macro_rules! scaled {

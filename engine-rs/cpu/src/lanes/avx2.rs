@@ -86,11 +86,16 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn from_bf16(p: &[u16; LANES]) -> Self {
-        halves!(|i| {
-            let bits = _mm_loadu_si128(p.as_ptr().add(8 * i).cast());
-            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits)))
-        })
+    fn from_bf16_pairs(p: &[u32; LANES]) -> [Self; 2] {
+        let low = halves!(|i| {
+            let bits = _mm256_loadu_si256(p.as_ptr().add(8 * i).cast());
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+        });
+        let high = halves!(|i| {
+            let bits = _mm256_loadu_si256(p.as_ptr().add(8 * i).cast());
+            _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(!0xffff)))
+        });
+        [low, high]
     }
 
     #[inline(always)]

@@ -6,14 +6,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{Lanes, CANONICAL_NAN, LANES, ROUND_MAGIC, SQRT_HALF_BITS};
+use super::{Lanes, CANONICAL_NAN, IOTA, LANES, ROUND_MAGIC, SQRT_HALF_BITS};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(__m512);
-
-const IOTA: [f32; LANES] = [
-    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
-];
 
 impl Lanes for Avx512 {
     #[inline(always)]
@@ -81,11 +77,15 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn from_bf16(p: &[u16; LANES]) -> Self {
+    fn from_bf16_pairs(p: &[u32; LANES]) -> [Self; 2] {
         // SAFETY: see the head of the file.
         unsafe {
-            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.as_ptr().cast()));
-            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits)))
+            let bits = _mm512_loadu_si512(p.as_ptr().cast());
+            let high = _mm512_and_si512(bits, _mm512_set1_epi32(!0xffff));
+            [
+                Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits))),
+                Self(_mm512_castsi512_ps(high)),
+            ]
         }
     }
 
@@ -178,7 +178,7 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn sum16(a: [[Self; 4]; 4]) -> [[f32; 4]; 4] {
+    fn sum16(a: [[Self; 4]; 4]) -> Self {
         // SAFETY: see the head of the file.
         unsafe {
             // Four partial sums of each of a[0][j], …, a[3][j], for two j at a time.
@@ -190,13 +190,10 @@ impl Lanes for Avx512 {
                 fours([a[0][2], a[1][2], a[2][2], a[3][2]]),
                 fours([a[0][3], a[1][3], a[2][3], a[3][3]]),
             );
-            let ones = _mm512_add_ps(
+            Self(_mm512_add_ps(
                 _mm512_shuffle_ps::<0x88>(x, y),
                 _mm512_shuffle_ps::<0xdd>(x, y),
-            );
-            let mut out = [[0.0; 4]; 4];
-            _mm512_storeu_ps(out.as_mut_ptr().cast(), ones);
-            out
+            ))
         }
     }
 }

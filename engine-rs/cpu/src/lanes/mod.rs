@@ -32,6 +32,11 @@ impl Block {
 /// The only NaN that a kernel stores.
 pub const CANONICAL_NAN: f32 = f32::from_bits(0x7fc0_0000);
 
+/// Each lane's number.
+pub(crate) const IOTA: [f32; LANES] = [
+    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
+];
+
 /// Adding and subtracting this rounds a small float to the nearest integer, ties to even.
 pub(crate) const ROUND_MAGIC: f32 = 12_582_912.0;
 
@@ -52,8 +57,8 @@ pub(crate) trait Lanes: Copy {
     fn select_lt(a: Self, b: Self, yes: Self, no: Self) -> Self;
     /// Replaces every NaN by `CANONICAL_NAN`.
     fn canonical(self) -> Self;
-    /// Exact value of bfloat16 bits.
-    fn from_bf16(p: &[u16; LANES]) -> Self;
+    /// Exact values of two bfloat16 in each word: those in the low halves, those in the high ones.
+    fn from_bf16_pairs(p: &[u32; LANES]) -> [Self; 2];
     /// Exact value of IEEE half bits, subnormals included.
     fn from_f16(p: &[u16; LANES]) -> Self;
     fn from_i8(p: &[i8; LANES]) -> Self;
@@ -80,15 +85,14 @@ pub(crate) trait Lanes: Copy {
         [a[0].sum(), a[1].sum(), a[2].sum(), a[3].sum()]
     }
 
-    /// `sum` of four times four vectors.
+    /// `sum` of sixteen vectors: lane 4 i + j is that of `a[i][j]`.
     #[inline(always)]
-    fn sum16(a: [[Self; 4]; 4]) -> [[f32; 4]; 4] {
-        [
-            Self::sum4(a[0]),
-            Self::sum4(a[1]),
-            Self::sum4(a[2]),
-            Self::sum4(a[3]),
-        ]
+    fn sum16(a: [[Self; 4]; 4]) -> Self {
+        let mut lanes = [0.0; LANES];
+        for (lanes, a) in lanes.chunks_exact_mut(4).zip(a) {
+            lanes.copy_from_slice(&Self::sum4(a));
+        }
+        Self::load(&lanes)
     }
 }
 
@@ -114,10 +118,10 @@ pub(crate) fn lane_max<L: Lanes>(x: L) -> f32 {
 pub(crate) fn prefetch<T>(p: &T, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
         let line = std::ptr::from_ref(p).cast::<i8>().wrapping_add(bytes);
         // SAFETY: a prefetch reads nothing and faults nowhere; SSE is in every x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (p, bytes);

@@ -88,8 +88,11 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    fn from_bf16(p: &[u16; LANES]) -> Self {
-        Self::map(p, |bits| f32::from_bits(u32::from(bits) << 16))
+    fn from_bf16_pairs(p: &[u32; LANES]) -> [Self; 2] {
+        [
+            Self::map(p, |bits| f32::from_bits(bits << 16)),
+            Self::map(p, |bits| f32::from_bits(bits & 0xffff_0000)),
+        ]
     }
 
     #[inline(always)]
