@@ -32,7 +32,7 @@ def run_control(engine: OwnEngine, fault: Fault) -> Control:
         engine.model, engine.backend, threads=engine.threads, wrapper=fault.make,
         loaded=engine.loaded,
     )  # fmt: skip
-    requests = Requests(tuple(engine.prompt_ids()), engine.page, OUTPUTS, 4 * engine.page, OUTPUTS)
+    requests = Requests(tuple(engine.prompt_ids()), engine.page, OUTPUTS, 4 * engine.page, 80)
     control = Control(fault.name, fault.says, [], [])
     battery = Battery(faulty)
     for cell in select_cells(make_cells(requests, "quick"), fault.cells):

@@ -43,14 +43,18 @@ class DisturbedRunner:
 
     def start(self, plan: Plan, draws: Sequence[Draw], kept: NDArray[np.bool_]) -> Computing:
         """Disturbs, then starts the plan."""
-        self.tables.apply(plan)
-        if self.disturbance.poison is not None:
-            for group in range(len(self.num_blocks)):
-                self.fill(group, self.new_blocks(plan, group))
+        self.prepare(plan)
         if not self.disturbance.tails:
             return self.runner.start(plan, draws, kept)
         with_tails = [self.pointing(plan, group) for group in range(len(self.num_blocks))]
         return start_with_tables(self.runner, with_tails, plan, draws, kept)
+
+    def prepare(self, plan: Plan) -> None:
+        """Disturbs the pages that the plan is the first to write."""
+        self.tables.apply(plan)
+        if self.disturbance.poison is not None:
+            for group in range(len(self.num_blocks)):
+                self.fill(group, self.new_blocks(plan, group))
 
     def new_blocks(self, plan: Plan, group: int) -> NDArray[np.int64]:
         """Blocks whose first slot the plan's rows write, or whose rows before are not live."""

@@ -24,7 +24,8 @@ def make_cells(requests: Requests, extent: str) -> list[Cell]:
     """Every cell of an extent, in the order in which they are run."""
     full = extent == "full"
     kinds = (
-        batch.neighbour_cells, batch.place_cells, batch.joining_cells, rows.chunk_cells,
+        batch.neighbour_cells, batch.crowd_cells, batch.place_cells, batch.joining_cells,
+        rows.chunk_cells,
         cache.length_cells, cache.hit_cells, cache.preemption_cells, cache.page_cells,
         rows.prefill_cells, batch.flight_cells, batch.arrival_cells, batch.sampler_cells,
         rows.long_cells, rows.repeat_cells,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,28 @@ def neighbour_cells(requests: Requests, full: bool) -> Iterator[Cell]:
             f"neighbours-{count}", "neighbours", f"among {count} others", (company + lone,),
             options if crowd else {"max_seqs": 80, "max_batched_tokens": 320}, needs=BATCH,
         )  # fmt: skip
+
+
+def crowd_cells(requests: Requests, full: bool) -> Iterator[Cell]:
+    """Many requests at once, all of them watched."""
+    count, outputs = (50, 32) if full else (24, 4)
+    lengths = (1, 2, requests.page - 1, 3, requests.page + 1, 33, 5, 9)
+    ragged = tuple(
+        Arrival(requests.job(lengths[i % 8], 29 + 7 * i, outputs=outputs, seed=i), watched=True)
+        for i in range(count)
+    )
+    yield Cell("crowd", "neighbours", f"{count} of all lengths at once", (ragged,), needs=BATCH)
+    rows = Arrival(requests.rows, watched=True)
+    for others in (1, 7, 31):
+        company = requests.company(others, outputs=8)
+        yield Cell(
+            f"rows-beside-{others}", "neighbours", f"rows of a prompt beside {others} others",
+            ((*company, rows),), needs=BATCH | {"rows"},
+        )  # fmt: skip
+    yield Cell(
+        "rows-copies", "neighbours", "rows of four equal prompts at once", ((rows,) * 4,),
+        needs=BATCH | {"rows"},
+    )  # fmt: skip
 
 
 def place_cells(requests: Requests, full: bool) -> Iterator[Cell]:
@@ -69,9 +92,26 @@ def arrival_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     ]
     for name, says, phase, needs in orders:
         yield Cell(f"order-{name}", "arrivals", says, (phase,), needs=needs)
+    yield _poisson_cell(requests, 40 if full else 12)
     yield Cell(
         "seats-3", "arrivals", "three sequences a step, the others wait", (watched + company,),
         {"max_seqs": 3}, needs=BATCH | {"pool"},
+    )  # fmt: skip
+
+
+def _poisson_cell(requests: Requests, times: int) -> Cell:
+    """One request again and again, at random times among random others."""
+    rng = random.Random(1234)
+    leader = Arrival(requests.job(6, 50, outputs=2 * times))
+    job = requests.job(requests.page + 3, 44, outputs=6, temperature=0.8)
+    arrivals, when = [], 0.0
+    for i, other in enumerate(requests.company(times, outputs=5)):
+        when += rng.expovariate(0.5)
+        arrivals.append(Arrival(job, watched=True, after=int(when)))
+        arrivals.append(replace(other, after=int(when + rng.random() * (i % 3))))
+    return Cell(
+        "poisson", "arrivals", f"one request {times} times at random moments among others",
+        ((leader, *arrivals),), needs=JOINING,
     )  # fmt: skip
 
 

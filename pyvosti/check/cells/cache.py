@@ -53,6 +53,19 @@ def hit_cells(requests: Requests, full: bool) -> Iterator[Cell]:
             f"hit-{name}", "cache", f"after a donor with {shared} equal tokens and another suffix",
             ((Arrival(donor),), (Arrival(victim, watched=True),)), counters=hit, needs=CACHE,
         )  # fmt: skip
+    crowd = tuple(
+        Arrival(replace(victim, prompt=victim.prompt + requests.prompt(3, i)), watched=True)
+        for i in range(12 if full else 8)
+    )
+    yield Cell(
+        "shared-prefix", "cache", f"{len(crowd)} prompts that begin alike, at once", (crowd,),
+        needs=BATCH,
+    )  # fmt: skip
+    yield Cell(
+        "hit-crowd", "cache", "the same after a donor, free pages hold NaN",
+        ((Arrival(victim),), crowd), {"num_blocks": 320}, Disturbance(poison=NAN), hit,
+        needs=BATCH | CACHE | {"pages"},
+    )  # fmt: skip
     yield from _donor_cells(requests, victim)
     yield from _turn_cells(requests)
 
@@ -159,6 +172,17 @@ def page_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     yield Cell(
         "pages-permuted", "pages", "in a pool that others have churned", (churn, phase),
         {"prefix_cache": False, "num_blocks": 192}, needs=needs,
+    )  # fmt: skip
+    flood = tuple(
+        Arrival(requests.job(2 * requests.page, 60 + 9 * i, outputs=3), after=i // 2)
+        for i in range(24)
+    )
+    held = Arrival(requests.job(2 * requests.page + 2, 9, outputs=16), watched=True)
+    again = tuple(replace(held, after=when) for when in (4, 9))
+    yield Cell(
+        "flood", "pages", "its prefix is shared and held while a flood evicts all else",
+        ((held, *again, *flood),), {"num_blocks": 24}, Disturbance(poison=NAN),
+        needs=needs | {"arrivals"},
     )  # fmt: skip
     for name, value in (("nan", NAN), ("1e30", 1e30), ("inf", float("inf"))):
         yield Cell(

@@ -51,10 +51,11 @@ class OwnEngine:
         threads: int | None = None,
         wrapper: Wrapper | None = None,
         loaded: LoadedModel | None = None,
+        scheduler: Callable[..., Any] = Engine,
     ) -> None:
-        """`loaded` is used instead of `model`'s files, which are read otherwise."""
+        """`loaded` is used instead of `model`'s files; `scheduler` instead of the verified one."""
         self.model, self.backend, self.threads = model, backend, threads
-        self.wrapper = wrapper
+        self.wrapper, self.scheduler = wrapper, scheduler
         self.loaded = loaded or load_model(model)
         self.title = f"pyvosti {version('pyvosti')} on {backend}"
         self.can = frozenset(NEEDS) - (_NOT_ON_CPU if backend == "cpu" else _NOT_ON_CUDA)
@@ -101,7 +102,7 @@ class OwnEngine:
         runner = disturb(self._runner, limits, cell.disturbance)
         if self.wrapper is not None:
             runner = self.wrapper(runner)
-        engine = Engine(
+        engine = self.scheduler(
             runner.num_blocks,
             limits.block_size,
             limits.max_seqs,

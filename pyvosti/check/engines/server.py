@@ -1,9 +1,9 @@
 """An OpenAI-compatible server: what it tells of a request are tokens and some log-probabilities.
 
 Requests go to `/v1/completions` as streams, each in a thread of its own. A row is the list of the
-likeliest tokens with their log-probabilities, as the server writes them. What a request is
-compared with is the request sent alone, where the server can be asked not to reuse anything
-(llama.cpp: `cache_prompt`, vLLM: `cache_salt`, SGLang: `/flush_cache`).
+likeliest tokens with their log-probabilities, as the server writes them. The request alone, and the
+cells that are not about caches, are sent so that the server reuses nothing, where it can be asked
+for that (llama.cpp: `cache_prompt`, vLLM: `cache_salt`, SGLang: `/flush_cache`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ServerEngine:
 
     def observe(self, cell: Cell, keep: frozenset[Place] = frozenset()) -> Sighting:
         """Sends the phases one after the other, the requests of a phase at once."""
-        cold = cell.options.get("prefix_cache") is False
+        cold = cell.options.get("prefix_cache") is False or "cache" not in cell.needs
         if cold and self.kind == "SGLang":
             self._post("/flush_cache", {})
         sighting = Sighting([])
