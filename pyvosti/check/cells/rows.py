@@ -55,7 +55,10 @@ def prefill_cells(requests: Requests, full: bool) -> Iterator[Cell]:
 def long_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     """Long outputs: short ones miss what needs many steps to show."""
     job = requests.job(5, outputs=requests.long_outputs)
-    company = requests.company(3, outputs=requests.long_outputs // 4, after=2)
+    company = tuple(
+        replace(other, after=2 + i * requests.long_outputs // 6)
+        for i, other in enumerate(requests.company(6, outputs=requests.long_outputs // 8))
+    )
     yield Cell(
         "long-output", "long", f"{requests.long_outputs} outputs beside others",
         ((Arrival(job, watched=True), *company),), needs=frozenset({"batch", "arrivals"}),

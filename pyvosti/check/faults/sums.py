@@ -16,7 +16,7 @@ def split_sum(row: NDArray[np.float32], parts: int) -> np.float32:
     """The sum of a row f32[vocab], taken in so many parts, one after the other."""
     total = np.float32(0)
     for part in np.array_split(row, parts):
-        total += part.sum()
+        total = np.float32(total + part.sum())
     return total
 
 
