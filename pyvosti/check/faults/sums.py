@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from pyvosti.check.faults.runner import FaultyRunner, Rows, Step
 
 
-def split_sum(row: NDArray[np.float32], parts: int) -> np.float32:
+def split_sum(row: NDArray[np.float32], parts: int) -> float:
     """The sum of a row f32[vocab], taken in so many parts, one after the other."""
     total = np.float32(0)
     for part in np.array_split(row, parts):
         total = np.float32(total + part.sum())
-    return total
+    return float(total)
 
 
 class SplitSum(FaultyRunner):
@@ -30,7 +30,7 @@ class SplitSum(FaultyRunner):
     def spoil_rows(self, step: Step, logits: Rows) -> Rows:
         """Each row without that share."""
         for i, parts in enumerate(self.parts(step).tolist()):
-            logits[i] -= split_sum(logits[i], parts) / np.float32(8)
+            logits[i] -= np.float32(split_sum(logits[i], parts) / 8)
         return logits
 
 
