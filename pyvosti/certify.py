@@ -134,13 +134,14 @@ def _certify(schedule: Schedule, output: Path | None, with_corpus: bool, as_json
     certified = judged(stored(specs, schedule.arch, folder), schedule.arch)
     faults = _watched("Rejecting", reject_corpus(), None) if with_corpus else []
     rejected = sum(_is_rejected(fault) for fault in faults)
+    below = _refused_below() if with_corpus else []
     certificates = list(certified.certificates.values())
     if as_json:
-        _print_lines([_line(one) for one in certificates] + faults)
+        _print_lines([*(_line(one) for one in certificates), *faults, *below])
         _print_lines({"objection": text} for text in certified.objections)
     else:
         _print_certificates(certificates)
-        _print_corpus(faults)
+        _print_corpus(faults, below)
         for text in certified.objections:
             typer.echo(f"not certified: {text}")
         typer.echo(f"certificates in {folder}")
@@ -152,7 +153,15 @@ def _certify(schedule: Schedule, output: Path | None, with_corpus: bool, as_json
         "seconds": round(time.monotonic() - start, 1),
     }
     sys.stdout.write(json_module.dumps(result) + "\n")
-    return not certified.objections and rejected == len(faults)
+    refused = all(fault["reason"] for fault in below)
+    return not certified.objections and rejected == len(faults) and refused
+
+
+def _refused_below() -> list[dict[str, Any]]:
+    """Faults that only the compiler's output shows, and why each is refused."""
+    from pyvosti.analyzer.corpus.compiled import COMPILED, refusal
+
+    return [{"name": one.name, "kind": one.kind, "reason": refusal(one)} for one in COMPILED]
 
 
 def _is_rejected(fault: dict[str, Any]) -> bool:
@@ -197,7 +206,7 @@ def _print_certificates(certificates: Sequence[dict[str, Any]]) -> None:
     Console().print(table)
 
 
-def _print_corpus(faults: Sequence[dict[str, Any]]) -> None:
+def _print_corpus(faults: Sequence[dict[str, Any]], below: Sequence[dict[str, Any]]) -> None:
     if not faults:
         return
     table = Table("faulty kernel", "kind", "verdict", "by", "two launches: row of rows", "seconds")
@@ -210,4 +219,8 @@ def _print_corpus(faults: Sequence[dict[str, Any]]) -> None:
         by = str(fault.get("obligation"))
         seconds = f"{fault['seconds']:.1f}"
         table.add_row(fault["name"], fault["kind"], fault["verdict"], by, launches, seconds)
+    Console().print(table)
+    table = Table("fault of the compiled artifact", "kind", "refused because")
+    for fault in below:
+        table.add_row(fault["name"], fault["kind"], fault["reason"] or "NOT REFUSED")
     Console().print(table)
