@@ -102,12 +102,20 @@ class Digits:
         """Digits of `term == target`, largest coefficient first."""
         units: dict[tuple[int, str, int], int] = {}
         rest = target - self.linear(term, 1, units)
-        for unit, coefficient in sorted(units.items(), key=lambda u: -abs(u[1])):
-            if unit in self.parts or coefficient <= 0:
+        for unit, coefficient in sorted(units.items(), key=lambda u: -u[1]):
+            if coefficient <= 0 or self.is_zero(unit):
                 continue
             value = rest / coefficient if coefficient > 1 else rest
             rest = rest - value * coefficient
             self.parts[unit] = value
+
+    def is_zero(self, unit: tuple[int, str, int]) -> bool:
+        """Whether a quotient can only be 0."""
+        ident, kind, size = unit
+        bounds = next(
+            (self.store.launch.terms.bounds(s) for s in self.symbols if s.get_id() == ident), None
+        )
+        return kind == "div" and bounds is not None and bounds[1] < size
 
     def linear(self, term: Any, factor: int, units: dict[tuple[int, str, int], int]) -> Any:
         """Adds factor * term to `units`; returns what is not made of unknown digits."""
@@ -128,8 +136,7 @@ class Digits:
             unit, term, factor = (count.get_id(), "", 0), count, factor * step
         else:
             rest = z3.IntVal(0)
-        known = unit and (self.found.get(unit[0]) is not None or unit in self.parts)
-        if unit is None or known:
+        if unit is None or unit[0] in self.found or unit in self.parts:
             return rest + term * factor
         units[unit] = units.get(unit, 0) + factor
         return rest

@@ -293,7 +293,7 @@ def equalities(term: Any, lane: Any, terms: Any) -> list[Any]:
         stack += part.children()
         if z3.is_eq(part):
             for x, y in (part.children(), part.children()[::-1]):
-                if x.eq(lane) and lane.get_id() not in terms.constants(y):
+                if x.eq(lane) and lane.get_id() not in terms.opaque_parts(y):
                     found.append(y)
     return found
 

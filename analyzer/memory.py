@@ -8,6 +8,7 @@ in elements. What the launches share of a row is the function `name@row`. The pr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,24 @@ import z3
 
 from pyvosti.analyzer import contracts as c
 from pyvosti.analyzer.integers import type_range
+from pyvosti.analyzer.radix import quotient, remainder
 from pyvosti.analyzer.ttir import NotAnalysable, Type, Value
 
 if TYPE_CHECKING:
     from pyvosti.analyzer.elements import Frame
     from pyvosti.analyzer.launch import Launch
+
+
+@dataclass(frozen=True)
+class Access:
+    """`name@side(place)` in a query."""
+
+    name: str
+    side: str
+    term: Any
+    ident: int
+    place: Any
+    place_ident: int
 
 
 class Memory:
@@ -36,7 +50,11 @@ class Memory:
         self.roles = dict(launch.contract.arguments)
         self.tile_names = {r.part: n for n, r in self.roles.items() if isinstance(r, c.TileArray)}
         self.blocks = self.terms.integer(f"blocks_{launch.side}", 1, c.MAX_SLOTS)
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self._made: dict[Any, Any] = {}
+        self._accesses: dict[int, Access] = {}
+        states = [n for n, r in self.roles.items() if isinstance(r, c.Ints)]
+        self._row_names = ("seat", "tile_of", launch.contract.positions, *states)
+        self._row_ident = launch.row.get_id()
 
     # Accesses -----------------------------------------------------------------------------
 
@@ -186,26 +204,35 @@ class Memory:
 
     def premises(self, atoms: list[Any]) -> Iterator[Any]:
         """Instances of the premises for the accesses among the terms of a query."""
-        by_name: dict[str, list[Any]] = {}
+        found: dict[str, list[Access]] = {}
         for atom in atoms:
-            name = atom.decl().name().partition(":")[0]
-            if name.endswith(f"@{self.launch.side}"):
-                by_name.setdefault(name.partition("@")[0], []).append(atom)
-        for name, found in by_name.items():
+            access = self._accesses.get(atom.get_id()) or self._named(atom)
+            if access.side == self.launch.side:
+                found.setdefault(access.name, []).append(access)
+        for name, accesses in found.items():
             role = self.roles.get(name)
             if isinstance(role, c.Ints) and role.distinct:
-                for x, y in combinations(found, 2):
-                    yield self._once(self._distinct, x, y)
+                for x, y in combinations(accesses, 2):
+                    yield self._once(self._distinct, x.term, y.term, x.ident, y.ident)
             if isinstance(role, c.Cache):
-                yield from self._cache(role, found, by_name)
+                yield from self._cache(role, accesses, found)
         if self.tile_names:
-            yield from self._tiles(by_name)
+            yield from self._tiles(found)
 
-    def _once(self, make: Any, *parts: Any) -> Any:
-        key = (make.__name__, *(p.get_id() for p in parts))
-        if key not in self._made:
-            self._made[key] = self.terms.keep(make(*parts))
-        return self._made[key]
+    def _named(self, atom: Any) -> Access:
+        """The function that an atom applies, taken apart once."""
+        name, _, side = atom.decl().name().partition(":")[0].partition("@")
+        place = self.terms.keep(atom.arg(0)) if side else atom
+        access = Access(name, side, atom, atom.get_id(), place, place.get_id())
+        self._accesses[access.ident] = access
+        return access
+
+    def _once(self, make: Any, x: Any, y: Any, *key: int) -> Any:
+        """A formula about two terms, made once; `key` are their ids."""
+        known = (make.__name__, *key)
+        if known not in self._made:
+            self._made[known] = self.terms.keep(make(x, y))
+        return self._made[known]
 
     def _distinct(self, x: Any, y: Any) -> Any:
         """slots_distinct, states_distinct, seats_distinct."""
@@ -213,26 +240,25 @@ class Memory:
         rows = [z3.And(i >= 0, i < self.launch.padded) for i in (a, b)]
         return z3.Implies(z3.And(x >= 0, x == y, *rows), a == b)
 
-    def _tiles(self, by_name: dict[str, list[Any]]) -> Iterator[Any]:
+    def _tiles(self, found: dict[str, list[Access]]) -> Iterator[Any]:
         """tiles_contiguous, tiles_one_seat, tiles_disjoint, tables_cover."""
-        parts = [a.arg(0) for n in self.tile_names.values() for a in by_name.get(n, ())]
-        tiles = {tile.get_id(): tile for tile in parts}
-        rows = {self.launch.row.get_id(): self.launch.row}
-        states = [n for n, r in self.roles.items() if isinstance(r, c.Ints)]
-        for name in ("seat", "tile_of", self.launch.contract.positions, *states):
-            rows |= {a.arg(0).get_id(): a.arg(0) for a in by_name.get(name, ())}
-        for tile in tiles.values():
-            yield self._once(self._tile, tile)
-        for tile, row in product(tiles.values(), rows.values()):
-            yield self._once(self._tile_row, tile, row)
-        for x, y in combinations(tiles.values(), 2):
-            yield self._once(self._tile_pair, x, y)
+        parts = self.tile_names.values()
+        tiles = {a.place_ident: a.place for name in parts for a in found.get(name, ())}
+        rows = {self._row_ident: self.launch.row}
+        for name in self._row_names:
+            rows |= {a.place_ident: a.place for a in found.get(name, ())}
+        for i, tile in tiles.items():
+            yield self._once(self._tile, tile, tile, i)
+        for (i, tile), (j, row) in product(tiles.items(), rows.items()):
+            yield self._once(self._tile_row, tile, row, i, j)
+        for (i, x), (j, y) in combinations(tiles.items(), 2):
+            yield self._once(self._tile_pair, x, y, i, j)
         for name, role in self.roles.items():
             if isinstance(role, c.Table):
-                for entry, tile in product(by_name.get(name, ()), tiles.values()):
-                    yield self._once(self._covered, entry, tile)
+                for entry, (i, tile) in product(found.get(name, ()), tiles.items()):
+                    yield self._once(self._covered, entry.term, tile, entry.ident, i)
 
-    def _tile(self, tile: Any) -> Any:
+    def _tile(self, tile: Any, _: Any) -> Any:
         first, count = self.part("first", tile), self.part("count", tile)
         inside = z3.And(tile >= 0, tile < self.launch.tiles)
         bound = z3.If(count > 0, first + count <= self.launch.rows, first < self.launch.padded)
@@ -268,50 +294,37 @@ class Memory:
         return z3.Implies(inside, z3.And(entry >= 0, entry < self.blocks))
 
     def _cache(
-        self, role: c.Cache, found: list[Any], by_name: dict[str, list[Any]]
+        self, role: c.Cache, accesses: list[Access], found: dict[str, list[Access]]
     ) -> Iterator[Any]:
         """cache_finite and past_equal."""
-        block = role.heads * role.page * role.dim
-        for term in found:
+        for x in accesses:
             if role.finite:
-                yield self._once(self._finite, term)
+                yield self._once(self._finite, x.term, x.term, x.ident)
             for name, table in self.roles.items():
                 if isinstance(table, c.Table):
-                    for entry in by_name.get(name, ()):
-                        if self._within(entry, term):
-                            yield self._past(role, table, term, entry, block)
+                    for entry in found.get(name, ()):
+                        if entry.ident in self.terms.opaque_parts(x.term):
+                            key = (x.ident, entry.ident)
+                            yield self._once(self._past, x.term, entry.term, *key)
 
-    def _within(self, entry: Any, term: Any) -> bool:
-        """Whether a table entry is read in a term."""
-        stack, seen = [term], set()
-        while stack:
-            part = stack.pop()
-            if part.eq(entry):
-                return True
-            if part.get_id() not in seen:
-                seen.add(part.get_id())
-                stack += part.children()
-        return False
-
-    def _finite(self, term: Any) -> Any:
+    def _finite(self, term: Any, _: Any) -> Any:
         role = self.roles[term.decl().name().partition("@")[0]]
         block = role.heads * role.page * role.dim
         inside = z3.And(term.arg(0) >= 0, term.arg(0) < self.blocks * block)
         return z3.Implies(inside, self.launch.floats.predicate("finite", term))
 
-    def _past(self, role: c.Cache, table: c.Table, term: Any, entry: Any, block: int) -> Any:
+    def _past(self, term: Any, entry: Any) -> Any:
         """What lies at position q <= the row's, head h, lane d, is the same in both launches."""
-        key = ("_past", term.get_id(), entry.get_id())
-        if key in self._made:
-            return self._made[key]
+        name = term.decl().name().partition("@")[0]
+        role, table = self.roles[name], self.roles[entry.decl().name().partition("@")[0]]
+        block = role.heads * role.page * role.dim
         rest = term.arg(0) - entry * block
         page = entry.arg(0) - self.seat(self.launch.row) * table.pages
-        head, lane = rest / (role.page * role.dim), rest % role.dim
-        position = page * role.page + (rest / role.dim) % role.page
+        head = quotient(self.terms, rest, role.page * role.dim)
+        lane = remainder(self.terms, rest, role.dim)
+        within = remainder(self.terms, quotient(self.terms, rest, role.dim), role.page)
+        position = page * role.page + within
         last = self.access(self.launch.contract.positions, self.launch.row)
         inside = z3.And(rest >= 0, rest < block, page >= 0, page < table.pages, position <= last)
-        name = term.decl().name().partition("@")[0]
         shared = self.terms.function(f"{name}@past", "int", "int", "int", "float")
-        fact = z3.Implies(inside, term == shared(head, position, lane))
-        self._made[key] = self.terms.keep(fact)
-        return fact
+        return z3.Implies(inside, term == shared(head, position, lane))

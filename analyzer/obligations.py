@@ -10,6 +10,7 @@ import z3
 
 from pyvosti.analyzer.contracts import MAX_ROWS, Out
 from pyvosti.analyzer.launch import Launch
+from pyvosti.analyzer.radix import equations
 from pyvosti.analyzer.relate import Relation
 from pyvosti.analyzer.stores import Store, execute, sites
 from pyvosti.analyzer.terms import Terms
@@ -111,12 +112,13 @@ def same_bits(one: Store, two: Store, same: bool) -> tuple[Outcome, bool]:
     for store in (one, two):
         row = store.launch.row
         if store.role.at.key:
-            place = row_and_index(store)
-            if place is None:
+            found = row_and_index(store)
+            if found is None:
                 return Broken(None, one, two, (), one.name, "no row owns the address"), False
-            hypotheses.append(row == place[0])
-            row = place[0]
-        hypotheses.append(store.offset == store.launch.memory.place(store.role.at, row, column))
+            hypotheses.append(row == found[0])
+            row = found[0]
+        place = store.launch.memory.place(store.role.at, row, column)
+        hypotheses += equations(terms, store.offset, place)
         hypotheses += store.launch.memory.live(store.role.live, row, column)
     if one.site.op is not two.site.op and terms.refute(hypotheses) is None:
         return None, False
@@ -215,7 +217,7 @@ def places_distinct(a: Launch) -> Outcome:
             places.append(a.memory.place(role.at, row, index))
         same = zip([rows[0], *column[0]], [rows[1], *column[1]], strict=True)
         differ = z3.Or(*(x != y for x, y in same))
-        model = terms.refute([*hypotheses, places[0] == places[1], differ])
+        model = terms.refute([*hypotheses, *equations(terms, *places), differ])
         if model is not None:
             return Broken(model, None, None, output=name, detail="two rows share an address")
     return None
@@ -229,7 +231,8 @@ def stores_disjoint(a: Launch) -> Outcome:
             one, two = execute(first, a), execute(second, a.other_program())
             if one.name != two.name:
                 continue
-            hypotheses = [*one.conditions, *two.conditions, one.offset == two.offset]
+            hypotheses = [*one.conditions, *two.conditions]
+            hypotheses += equations(a.terms, one.offset, two.offset)
             if first is second:
                 pairs = zip(one.coordinates(), two.coordinates(), strict=True)
                 differ = [x != y for x, y in pairs if not x.eq(y)]

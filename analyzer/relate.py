@@ -91,7 +91,7 @@ class Relation:
         uses = [
             (place, part)
             for place, part in enumerate(term.children())
-            if hole.get_id() in self.terms.constants(part)
+            if hole.get_id() in self.terms.opaque_parts(part)
         ]
         if not uses or not z3.is_app(term):
             return ()

@@ -18,20 +18,14 @@ F = z3.DeclareSort("F")
 SORTS = {"int": z3.IntSort(), "bool": z3.BoolSort(), "float": F}
 
 
-def simple_solver() -> Any:
-    """z3's core with its older simplex, by far the fastest here: mixed radices, no quantifiers."""
-    solver = z3.SimpleSolver()
-    solver.set("smt.arith.solver", 2)
-    return solver
+ATTEMPTS = (
+    *((2, 0, 4_000_000), (6, 0, 1_000_000), (2, 1, 8_000_000), (6, 1, 2_000_000)),
+    *((2, 2, 60_000_000), (6, 2, 10_000_000)),
+)
+"""(simplex of z3, old or new; seed; resource limit) in turn. Which one is fast is a matter of luck.
 
-
-def eliminating_solver() -> Any:
-    """Solves equations away first."""
-    return z3.Then("simplify", "propagate-values", "solve-eqs", "smt").solver()
-
-
-SOLVERS = ((simple_solver, 5_000), (eliminating_solver, 5_000), (z3.Solver, 10_000))
-"""What is tried in turn, and how many milliseconds each gets."""
+Limits are in z3's own units, not seconds: a verdict does not depend on the machine's load.
+"""
 
 
 @dataclass(eq=False)
@@ -63,8 +57,10 @@ class Terms:
         self._intervals: dict[int, tuple[int, int]] = {}
         self._facts: dict[int, list[Any]] = {}
         self._functions: dict[tuple[str, ...], Any] = {}
-        self._symbols: dict[int, frozenset[int]] = {}
         self._order: dict[int, int] = {}
+        self._opaque: dict[int, frozenset[int]] = {}
+        self._applications: dict[int, bool] = {}
+        self.named: dict[int, Any] = {}
 
     # Symbols ------------------------------------------------------------------------------
 
@@ -123,22 +119,10 @@ class Terms:
 
     # Structure ----------------------------------------------------------------------------
 
-    def constants(self, term: Any) -> frozenset[int]:
-        """Ids of all constants (symbols and holes) in a term."""
-        found = self._symbols.get(term.get_id())
-        if found is None:
-            self.keep(term)
-            if term.num_args():
-                found = frozenset().union(*(self.constants(a) for a in term.children()))
-            else:
-                found = frozenset((term.get_id(),))
-            self._symbols[term.get_id()] = found
-        return found
-
     def holes_in(self, term: Any) -> list[Hole]:
         """The holes of a term, oldest first."""
-        ids = sorted(i for i in self.constants(term) if i in self.holes)
-        return sorted((self.holes[i] for i in ids), key=lambda h: self._order[h.term.get_id()])
+        ids = self.opaque_parts(term) & self.holes.keys()
+        return [self.holes[i] for i in sorted(ids, key=self._order.__getitem__)]
 
     def age(self) -> int:
         """Symbols made so far."""
@@ -146,45 +130,61 @@ class Terms:
 
     def older(self, term: Any, age: int) -> bool:
         """Whether all constants of a term were made before."""
-        return all(self._order.get(i, 0) <= age for i in self.constants(term))
+        return all(self._order.get(i, 0) <= age for i in self.opaque_parts(term))
 
     # Queries ------------------------------------------------------------------------------
 
+    def opaque_parts(self, term: Any) -> frozenset[int]:
+        """Ids of the uninterpreted constants and applications in a term; see `named`."""
+        ident = term.get_id()
+        found = self._opaque.get(ident)
+        if found is None:
+            self.keep(term)
+            found = frozenset().union(*(self.opaque_parts(part) for part in term.children()))
+            if term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                self.named[ident] = term
+                found |= {ident}
+            self._opaque[ident] = found
+        return found
+
+    def _is_application(self, ident: int) -> bool:
+        if ident not in self._applications:
+            self._applications[ident] = self.named[ident].num_args() > 0
+        return self._applications[ident]
+
     def closure(self, formulas: Iterable[Any]) -> list[Any]:
         """The formulas, and all facts and premises that concern their subterms."""
-        todo, seen, found = list(formulas), set(), []
+        todo, found = [*formulas], []
+        known: set[int] = set()
+        seen: set[int] = set()
         atoms: list[Any] = []
-        fresh = False
+        met = 0
         while todo:
             formula = todo.pop()
-            found.append(self.keep(formula))
-            stack = [formula]
-            while stack:
-                term = stack.pop()
-                if term.get_id() in seen:
-                    continue
-                seen.add(term.get_id())
-                todo += self._facts.get(term.get_id(), ())
-                if z3.is_app(term) and term.num_args():
-                    stack += term.children()
-                    if term.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                        atoms.append(self.keep(term))
-                        fresh = True
-            if not todo and fresh:
-                fresh = False
-                known = {f.get_id() for f in found}
+            if formula.get_id() not in known:
+                known.add(formula.get_id())
+                found.append(formula)
+                new = self.opaque_parts(formula) - seen
+                seen |= new
+                for ident in sorted(new):
+                    todo += self._facts.get(ident, ())
+                    if self._is_application(ident):
+                        atoms.append(self.named[ident])
+            if not todo and len(atoms) > met:
+                met = len(atoms)
                 for premise in self.premises:
-                    new = [self.keep(f) for f in premise(atoms)]
-                    todo += [f for f in new if f.get_id() not in known]
+                    todo += premise(atoms)
         return found
 
     def refute(self, formulas: Iterable[Any]) -> Any | None:
         """None when the formulas contradict each other, else a model. Raises Inconclusive."""
         self.queries += 1
         closed = self.closure(formulas)
-        for make, timeout in SOLVERS:
-            solver = make()
-            solver.set("timeout", timeout)
+        for simplex, seed, limit in ATTEMPTS:
+            solver = z3.SimpleSolver()
+            solver.set("smt.arith.solver", simplex)
+            solver.set("random_seed", seed)
+            solver.set("rlimit", limit)
             solver.add(*closed)
             result = solver.check()
             if result != z3.unknown:
