@@ -31,7 +31,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 
 def make_model(family: str, seed: int = 0) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
-    """A random model in f32; `config` has two keys that only this file knows: window, bias."""
+    """A random model in f32; `config` has keys that only this file knows: window, bias, rope_*."""
     options = {"window": None, "bias": False, "qk_norm": False, "head_dim": 16}
     options |= {"rope_scaling": None, "tie_embeddings": True} | FAMILIES[family]
     config = dict(n_layers=2, hidden=64, n_heads=4, n_kv_heads=2, ffn=160, vocab=97) | options
@@ -59,7 +59,12 @@ def make_model(family: str, seed: int = 0) -> tuple[dict[str, Any], dict[str, ND
 
 def core_model(config: dict[str, Any], tensors: dict[str, Any], **more: Any) -> _core.CpuModel:
     raw = {name: ("F32", t.shape, t.reshape(-1).view(np.uint8)) for name, t in tensors.items()}
-    config = {key: config[key] for key in config if key not in ("window", "bias")}
+    own = ("window", "bias", "rope_theta", "rope_scaling")
+    rope = {"theta": config["rope_theta"], "scaling": config["rope_scaling"]}
+    config = {key: config[key] for key in config if key not in own} | {
+        "ropes": [rope], "layer_ropes": [0] * config["n_layers"], "sandwich_norms": False, "gelu": False,
+        "attention_scale": None, "embed_scale": 1.0,
+    }  # fmt: skip
     arguments = {"num_slots": [64 * BLOCK], "block_size": BLOCK, "threads": 2} | more
     return _core.CpuModel(config, raw, **arguments)
 

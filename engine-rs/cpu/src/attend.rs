@@ -88,7 +88,9 @@ impl Given<'_> {
             head_blocks,
             table: &self.step.tables[layer.group][sequence],
             block_size: self.block_size,
-            scale: 1.0 / (c.head_dim as f32).sqrt(),
+            scale: c
+                .attention_scale
+                .unwrap_or(1.0 / (c.head_dim as f32).sqrt()),
         }
     }
 
@@ -119,7 +121,7 @@ impl Pass<'_> {
         let values = SharedFloats::new(floats_mut(&mut kv.values));
         let (q, k, v, angles) = (&b.q, &b.k, &b.v, &b.angles);
         for_rows(self.pool, step.rows(), |temp, r| {
-            let angles = &floats(row(angles, r, dim))[..dim];
+            let angles = &floats(row(angles, r * c.ropes.len() + layer.rope, dim))[..dim];
             let placer = HeadPlacer {
                 config: c,
                 isa,

@@ -14,10 +14,20 @@ pub struct Config {
     pub ffn: usize,
     pub vocab: usize,
     pub rms_eps: f32,
-    pub rope_theta: f64,
-    pub rope_scaling: RopeScaling,
-    /// Queries and keys are normalised per head (Qwen3).
+    /// Kinds of rotary embedding: base and scaling.
+    pub ropes: Vec<(f64, RopeScaling)>,
+    /// The kind of each layer.
+    pub layer_ropes: Vec<usize>,
+    /// Queries and keys are normalised per head (Qwen3, Gemma 3).
     pub qk_norm: bool,
+    /// What attention and feed-forward add is normalised, too (Gemma 3).
+    pub sandwich_norms: bool,
+    /// The gate of the feed-forward is GELU, not SiLU.
+    pub gelu: bool,
+    /// What scores are multiplied by; None: 1 / sqrt(head_dim).
+    pub attention_scale: Option<f32>,
+    /// What the token's embedding is multiplied by.
+    pub embed_scale: f32,
     pub tie_embeddings: bool,
     /// Layer group of each layer.
     pub layer_groups: Vec<usize>,
@@ -58,8 +68,20 @@ impl Config {
                 "rms_eps must be finite",
             ),
             (
-                !(self.rope_theta >= 1.0 && self.rope_theta < 1e15),
+                !self
+                    .ropes
+                    .iter()
+                    .all(|&(theta, _)| (1.0..1e15).contains(&theta)),
                 "rope_theta must be 1 to 1e15",
+            ),
+            (
+                self.layer_ropes.len() != self.n_layers
+                    || self.layer_ropes.iter().any(|&r| r >= self.ropes.len()),
+                "layer_ropes needs one entry per layer, each an index of ropes",
+            ),
+            (
+                !(self.embed_scale.is_finite() && self.attention_scale.unwrap_or(1.0).is_finite()),
+                "embed_scale and attention_scale must be finite",
             ),
             (
                 self.layer_groups.len() != self.n_layers,

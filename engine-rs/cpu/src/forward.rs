@@ -5,8 +5,9 @@ use crate::buffers::{grow, row, row_mut, tile, Buffers};
 use crate::config::Config;
 use crate::isa::Isa;
 use crate::kernels::attention::partial_blocks;
+use crate::kernels::geglu::geglu;
 use crate::kernels::linear::{linear, read_row, Linear};
-use crate::kernels::norm::{add_row, rms_norm};
+use crate::kernels::norm::{add_row, rms_norm, scale_row};
 use crate::kernels::rope::Rope;
 use crate::kernels::swiglu::swiglu;
 use crate::lanes::Block;
@@ -41,6 +42,24 @@ pub(crate) struct Given<'a> {
     pub block_size: usize,
 }
 
+/// What a layer adds to the residual stream, normalised by a weight of its own if there is one.
+#[derive(Clone, Copy)]
+struct Branch<'a>(Option<&'a [Block]>);
+
+impl Branch<'_> {
+    /// `x += branch`, or the norm of the branch, for one row; `normed` has room for it.
+    fn add(self, given: &Given<'_>, x: &mut [Block], branch: &[Block], normed: &mut [Block]) {
+        let (c, isa) = (given.config, given.isa);
+        match self.0 {
+            None => add_row(isa, x, branch),
+            Some(weight) => {
+                rms_norm(isa, branch, c.hidden, weight, c.rms_eps, normed);
+                add_row(isa, x, normed);
+            }
+        }
+    }
+}
+
 /// One step on its way through the layers.
 pub(crate) struct Pass<'a> {
     pub given: Given<'a>,
@@ -69,17 +88,23 @@ impl Model {
             pool: &mut self.pool,
         };
         pass.prepare()?;
-        pass.embed(&self.embed, &self.rope);
-        for (i, (layer, kv)) in self.layers.iter().zip(&mut self.kv).enumerate() {
-            pass.norm(&layer.attn_norm, i > 0);
+        pass.embed(&self.embed, &self.ropes);
+        let mut branch = None;
+        for (layer, kv) in self.layers.iter().zip(&mut self.kv) {
+            pass.norm(&layer.attn_norm, branch);
             pass.project_qkv(layer);
             pass.place(layer, kv);
             pass.attend(layer, kv);
             pass.project_out(layer);
-            pass.norm(&layer.ffn_norm, true);
+            pass.norm(
+                &layer.ffn_norm,
+                Some(Branch(layer.attn_out_norm.as_deref())),
+            );
             pass.feed_forward(layer);
+            branch = Some(Branch(layer.ffn_out_norm.as_deref()));
         }
         pass.head(
+            branch,
             &self.norm,
             self.head.as_ref().unwrap_or(&self.embed),
             logits,
@@ -111,14 +136,14 @@ impl Pass<'_> {
             grow(buffer, blocks(c.ffn))?;
         }
         grow(&mut b.heads, rows * c.n_heads * c.head_blocks())?;
-        grow(&mut b.angles, blocks(c.head_dim))?;
+        grow(&mut b.angles, c.ropes.len() * blocks(c.head_dim))?;
         grow(
             &mut b.partials,
             rows * c.n_heads * splits * partial_blocks(c.head_blocks()),
         )
     }
 
-    fn embed(&mut self, embed: &Matrix, rope: &Rope) {
+    fn embed(&mut self, embed: &Matrix, ropes: &[Rope]) {
         let Given {
             config: c,
             isa,
@@ -129,15 +154,22 @@ impl Pass<'_> {
         let angles = SharedFloats::new(floats_mut(&mut self.buffers.angles));
         for_rows(self.pool, step.rows(), |scratch, r| {
             // SAFETY: each row is one task's.
-            let (x, angles) =
-                unsafe { (row_mut(&x, r, c.hidden), row_mut(&angles, r, c.head_dim)) };
+            let x = unsafe { row_mut(&x, r, c.hidden) };
             read_row(isa, embed, step.tokens[r] as usize, x, scratch);
-            rope.angles(step.positions[r], &mut floats_mut(angles)[..c.head_dim]);
+            if c.embed_scale != 1.0 {
+                scale_row(isa, x, c.embed_scale);
+            }
+            for (kind, rope) in ropes.iter().enumerate() {
+                // SAFETY: each row is one task's.
+                let angles = unsafe { row_mut(&angles, r * ropes.len() + kind, c.head_dim) };
+                rope.angles(step.positions[r], &mut floats_mut(angles)[..c.head_dim]);
+            }
         });
     }
 
     /// Adds the last branch to the residual stream if there is one, and normalises the stream.
-    fn norm(&mut self, weight: &[Block], add: bool) {
+    fn norm(&mut self, weight: &[Block], add: Option<Branch<'_>>) {
+        let given = self.given;
         let (c, isa, b) = (self.given.config, self.given.isa, &mut *self.buffers);
         let x = SharedFloats::new(floats_mut(&mut b.x));
         let normed = SharedFloats::new(floats_mut(&mut b.normed));
@@ -145,8 +177,8 @@ impl Pass<'_> {
         for_rows(self.pool, self.given.step.rows(), |_, r| {
             // SAFETY: each row is one task's.
             let (x, normed) = unsafe { (row_mut(&x, r, c.hidden), row_mut(&normed, r, c.hidden)) };
-            if add {
-                add_row(isa, x, row(branch, r, c.hidden));
+            if let Some(add) = add {
+                add.add(&given, x, row(branch, r, c.hidden), normed);
             }
             rms_norm(isa, x, c.hidden, weight, c.rms_eps, normed);
         });
@@ -218,7 +250,11 @@ impl Pass<'_> {
                     tile(&gate, r, &columns, c.ffn),
                     tile(&up, r, &columns, c.ffn),
                 );
-                swiglu(isa, gate, up);
+                if c.gelu {
+                    geglu(isa, gate, up);
+                } else {
+                    swiglu(isa, gate, up);
+                }
             }
         });
         linears(
@@ -236,7 +272,14 @@ impl Pass<'_> {
     }
 
     /// Last norm and head, for the rows whose logits are wanted.
-    fn head(&mut self, norm: &[Block], head: &Matrix, logits: &mut [f32]) {
+    fn head(
+        &mut self,
+        last: Option<Branch<'_>>,
+        norm: &[Block],
+        head: &Matrix,
+        logits: &mut [f32],
+    ) {
+        let given = self.given;
         let (c, isa, wanted) = (
             self.given.config,
             self.given.isa,
@@ -249,7 +292,9 @@ impl Pass<'_> {
             let r = wanted[i] as usize;
             // SAFETY: each row is one task's.
             let (x, normed) = unsafe { (row_mut(&x, r, c.hidden), row_mut(&normed, i, c.hidden)) };
-            add_row(isa, x, row(&b.branch, r, c.hidden));
+            if let Some(last) = last {
+                last.add(&given, x, row(&b.branch, r, c.hidden), normed);
+            }
             rms_norm(isa, x, c.hidden, norm, c.rms_eps, normed);
         });
         linears(

@@ -60,8 +60,14 @@ impl<'a, F: FnMut(&str) -> Option<Tensor<'a>>> Loader<F> {
                 .then(|| loader.vector(&name(part), c.head_dim))
                 .transpose()
         };
+        let out_norm = |loader: &mut Self, part: &str| {
+            c.sandwich_norms
+                .then(|| loader.vector(&name(part), c.hidden))
+                .transpose()
+        };
         Ok(Layer {
             group: c.layer_groups[i],
+            rope: c.layer_ropes[i],
             attn_norm: self.vector(&name("attn_norm"), c.hidden)?,
             q: self.matrix(&name("q"), q, c.hidden)?,
             k: self.matrix(&name("k"), kv, c.hidden)?,
@@ -74,7 +80,9 @@ impl<'a, F: FnMut(&str) -> Option<Tensor<'a>>> Loader<F> {
             ],
             q_norm: head_norm(self, "q_norm")?,
             k_norm: head_norm(self, "k_norm")?,
+            attn_out_norm: out_norm(self, "attn_out_norm")?,
             ffn_norm: self.vector(&name("ffn_norm"), c.hidden)?,
+            ffn_out_norm: out_norm(self, "ffn_out_norm")?,
             gate: self.matrix(&name("gate"), c.ffn, c.hidden)?,
             up: self.matrix(&name("up"), c.ffn, c.hidden)?,
             down: self.matrix(&name("down"), c.hidden, c.ffn)?,

@@ -1,4 +1,4 @@
-//! A decoder of the Llama family (Llama, SmolLM2, Mistral, Qwen2.5, Qwen3) and its memory.
+//! A decoder of the Llama family (Llama, SmolLM2, Mistral, Qwen2.5, Qwen3, Gemma 3), its memory.
 
 use crate::batch::{Limits, TILE_ROWS};
 use crate::config::Config;
@@ -12,6 +12,8 @@ use crate::pool::Pool;
 
 pub(crate) struct Layer {
     pub group: usize,
+    /// Which of the model's rotary embeddings it has.
+    pub rope: usize,
     pub attn_norm: Vec<Block>,
     pub q: Matrix,
     pub k: Matrix,
@@ -21,7 +23,11 @@ pub(crate) struct Layer {
     pub bias: [Option<Vec<Block>>; 3],
     pub q_norm: Option<Vec<Block>>,
     pub k_norm: Option<Vec<Block>>,
+    /// The norm of what attention adds.
+    pub attn_out_norm: Option<Vec<Block>>,
     pub ffn_norm: Vec<Block>,
+    /// The norm of what the feed-forward adds.
+    pub ffn_out_norm: Option<Vec<Block>>,
     pub gate: Matrix,
     pub up: Matrix,
     pub down: Matrix,
@@ -42,7 +48,7 @@ pub struct Model {
     pub(crate) norm: Vec<Block>,
     /// None: the embedding is the head.
     pub(crate) head: Option<Matrix>,
-    pub(crate) rope: Rope,
+    pub(crate) ropes: Vec<Rope>,
     pub(crate) kv: Vec<LayerKv>,
     pub(crate) buffers: crate::buffers::Buffers,
     pub(crate) pool: Pool,
@@ -99,7 +105,11 @@ impl Model {
             norm: loader.vector("norm", config.hidden)?,
             head,
             layers,
-            rope: Rope::new(config.head_dim, config.rope_theta, config.rope_scaling)?,
+            ropes: config
+                .ropes
+                .iter()
+                .map(|&(theta, scaling)| Rope::new(config.head_dim, theta, scaling))
+                .collect::<Result<_, _>>()?,
             kv: allocate_kv(&config, num_slots)?,
             buffers: Default::default(),
             pool: Pool::new(threads, scratch)?,

@@ -19,7 +19,8 @@ const PAGES: usize = 130;
 /// More than one split of attention.
 const LEN: usize = 300;
 
-/// Two layer groups, one with a window; key-value heads shared; heads normalised; biases.
+/// Two layer groups, one with a window; key-value heads shared; heads and branches normalised;
+/// biases; two rotary embeddings; scales.
 fn config() -> Config {
     Config {
         n_layers: 3,
@@ -30,9 +31,16 @@ fn config() -> Config {
         ffn: 96,
         vocab: VOCAB,
         rms_eps: 1e-6,
-        rope_theta: 10_000.0,
-        rope_scaling: RopeScaling::Linear { factor: 2.0 },
+        ropes: vec![
+            (10_000.0, RopeScaling::Linear { factor: 2.0 }),
+            (500.0, RopeScaling::None),
+        ],
+        layer_ropes: vec![0, 1, 0],
         qk_norm: true,
+        sandwich_norms: true,
+        gelu: true,
+        attention_scale: Some(0.3),
+        embed_scale: 5.5,
         tie_embeddings: true,
         layer_groups: vec![0, 1, 0],
         group_windows: vec![None, Some(9)],
@@ -42,7 +50,9 @@ fn config() -> Config {
 fn model(isa: Isa, threads: usize) -> Model {
     let shapes = |name: &str| match name.rsplit('.').next().unwrap() {
         "embed" => (Format::F32, VOCAB, 32),
-        "attn_norm" | "ffn_norm" | "norm" => (Format::F32, 1, 32),
+        "attn_norm" | "attn_out_norm" | "ffn_norm" | "ffn_out_norm" | "norm" => {
+            (Format::F32, 1, 32)
+        }
         "q" => (Format::Q4_1, 96, 32),
         "k" | "v" => (Format::Q8_0, 48, 32),
         "o" => (Format::Bf16, 32, 96),

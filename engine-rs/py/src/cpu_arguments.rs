@@ -22,16 +22,13 @@ fn item<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, key: &str) ->
 }
 
 /// HF's dictionary; the kind is under `rope_type` (or `type` in older files).
-fn rope_scaling(config: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
-    let Some(scaling) = config
-        .get_item("rope_scaling")?
-        .filter(|value| !value.is_none())
-    else {
+fn rope_scaling(rope: &Bound<'_, PyDict>) -> PyResult<RopeScaling> {
+    let Some(scaling) = rope.get_item("scaling")?.filter(|value| !value.is_none()) else {
         return Ok(RopeScaling::None);
     };
     let scaling: Bound<'_, PyDict> = scaling
         .cast_into()
-        .map_err(|_| PyValueError::new_err("rope_scaling must be None or a dictionary"))?;
+        .map_err(|_| PyValueError::new_err("the scaling of a rope must be None or a dictionary"))?;
     let key = if scaling.contains("rope_type")? {
         "rope_type"
     } else {
@@ -70,6 +67,15 @@ pub fn parse_isa(name: Option<&str>) -> PyResult<Isa> {
     })
 }
 
+/// Of each kind of rotary embedding its base and scaling.
+fn ropes(config: &Bound<'_, PyDict>) -> PyResult<Vec<(f64, RopeScaling)>> {
+    let kinds: Vec<Bound<'_, PyDict>> = item(config, "ropes")?;
+    kinds
+        .iter()
+        .map(|kind| Ok((item(kind, "theta")?, rope_scaling(kind)?)))
+        .collect()
+}
+
 pub fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
     Ok(Config {
         n_layers: item(config, "n_layers")?,
@@ -80,9 +86,13 @@ pub fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
         ffn: item(config, "ffn")?,
         vocab: item(config, "vocab")?,
         rms_eps: item(config, "rms_eps")?,
-        rope_theta: item(config, "rope_theta")?,
-        rope_scaling: rope_scaling(config)?,
+        ropes: ropes(config)?,
+        layer_ropes: item(config, "layer_ropes")?,
         qk_norm: item(config, "qk_norm")?,
+        sandwich_norms: item(config, "sandwich_norms")?,
+        gelu: item(config, "gelu")?,
+        attention_scale: item(config, "attention_scale")?,
+        embed_scale: item(config, "embed_scale")?,
         tie_embeddings: item(config, "tie_embeddings")?,
         layer_groups: item(config, "layer_groups")?,
         group_windows: item(config, "group_windows")?,

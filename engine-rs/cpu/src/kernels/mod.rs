@@ -4,6 +4,7 @@
 
 pub mod attention;
 mod block;
+pub mod geglu;
 pub mod linear;
 pub mod norm;
 pub mod rope;

@@ -19,6 +19,22 @@ kernel! {
         add::<Portable>, add::<Avx2>, add::<Avx512>;
 }
 
+kernel! {
+    /// `x *= factor`, element by element.
+    pub fn scale_row(x: &mut [Block], factor: f32) =
+        scale::<Portable>, scale::<Avx2>, scale::<Avx512>;
+}
+
+#[inline(always)]
+fn scale<L: Lanes>(x: &mut [Block], factor: f32) {
+    for x in x {
+        L::load(&x.0)
+            .mul(L::splat(factor))
+            .canonical()
+            .store(&mut x.0);
+    }
+}
+
 #[inline(always)]
 fn norm<L: Lanes>(x: &[Block], width: usize, weight: &[Block], eps: f32, out: &mut [Block]) {
     let mut squares = L::splat(0.0);
