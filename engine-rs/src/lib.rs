@@ -11,6 +11,8 @@ mod block_pool;
 pub mod engine;
 mod layer_group;
 mod prefix_tree;
+#[allow(unused_imports, clippy::large_enum_variant)] // all of it is ghost code
+mod refinement;
 mod scheduler;
 mod sequence;
 

@@ -1,3 +1,4 @@
+use crate::refinement::*;
 use crate::scheduler::*;
 use vstd::prelude::*;
 
@@ -33,19 +34,26 @@ pub struct BlockCounts {
 /// half-changed.
 pub struct Engine {
     s: Scheduler,
+    /// The machine that this engine follows.
+    link: Ghost<Link>,
 }
 
 impl Engine {
-    /// Between calls the scheduler is whole, no plan is half made, and nothing that is over and not
-    /// in flight holds a seat or a block.
+    /// Between calls the scheduler is whole, no plan is half made, nothing that is over and not in
+    /// flight holds a seat or a block, and the machine is where the scheduler is.
     #[verifier::type_invariant]
     pub closed spec fn wf(self) -> bool {
-        self.s.inv() && self.s.settled() && self.s.draft == 0
+        self.s.inv() && self.s.settled() && self.s.draft == 0 && linked(self.s, self.link@)
     }
 
     /// All that the engine knows.
     pub closed spec fn state(self) -> Scheduler {
         self.s
+    }
+
+    /// The machine that it follows, and the names of the machine's sequences.
+    pub closed spec fn link(self) -> Link {
+        self.link@
     }
 
     /// `num_blocks`: blocks of each group of layers, of `block_size` tokens each.
@@ -60,6 +68,12 @@ impl Engine {
     ) -> (r: Result<Engine, ConfigError>)
         ensures
             r matches Ok(e) ==> e.state().plans@.len() == 0 && e.state().waiting@.len() == 0,
+            r matches Ok(e) ==> {
+                let m = e.link().engine;
+                &&& vosti_spec::model::init(m) && e.link().names.len() == 0
+                &&& m.shape.block_size == block_size && m.max_seqs == max_seqs
+                &&& m.shape.num_blocks =~= num_blocks@.map_values(|n: u32| n as nat)
+            },
     {
         match Scheduler::new(
             num_blocks,
@@ -70,7 +84,10 @@ impl Engine {
             vocab_size,
             prefix_cache,
         ) {
-            Ok(s) => Ok(Engine { s }),
+            Ok(s) => {
+                let link = Ghost(new_link(s));
+                Ok(Engine { s, link })
+            },
             Err(e) => Err(e),
         }
     }
@@ -98,26 +115,67 @@ impl Engine {
                 salt,
                 None,
             ),
+            answers(
+                self.link(),
+                match out.1 {
+                    Ok(name) => Call::Add {
+                        request: self.state().request(
+                            prompt@,
+                            max_tokens,
+                            stop@,
+                            logits_from,
+                            salt,
+                        ),
+                        name,
+                    },
+                    Err(_) => Call::Nothing,
+                },
+                out.0.link(),
+            ),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
+        let ghost request = s.request(prompt@, max_tokens, stop@, logits_from, salt);
         let r = s.add(prompt, max_tokens, stop, logits_from, salt, None);
-        (Engine { s }, r)
+        let link = Ghost(
+            match r {
+                Ok(name) => Link {
+                    engine: vosti_spec::model::added(self.link@.engine, request),
+                    names: self.link@.names.push(name),
+                },
+                Err(_) => self.link@,
+            },
+        );
+        (Engine { s, link }, r)
     }
 
     /// Another sample of the prompt of sequence `id`, under the same limits and salt.
     pub fn fork(self, id: u64) -> (out: (Engine, Result<u64, EngineError>))
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
+            answers(
+                self.link(),
+                match out.1 {
+                    Ok(name) => Call::Fork { parent: id, name },
+                    Err(_) => Call::Nothing,
+                },
+                out.0.link(),
+            ),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
         let r = s.fork(id);
-        (Engine { s }, r)
+        let link = Ghost(
+            match r {
+                Ok(name) => forked(self.link@, id, name),
+                Err(_) => self.link@,
+            },
+        );
+        (Engine { s, link }, r)
     }
 
     /// The next plan; `None` when nothing can be computed now.
@@ -130,20 +188,16 @@ impl Engine {
                 )
             },
             out.1 is None ==> out.0.state().plans@ == self.state().plans@,
-            // Progress: there is a plan while a sequence is unfinished and nothing is in flight,
-            self.state().queue@.len() == 0 && unfinished(self.state()) && self.state().next_plan
-                < u64::MAX ==> out.1 is Some,
-            // and a plan begins with the next rows of the oldest sequence, when none is in flight
-            out.1 is Some && self.state().eldest_ready() ==> out.0.state().eldest_served(
-                self.state(),
-            ),
+            progressed(self.state(), out.0.state(), out.1 is Some),
+            answers(self.link(), Call::Schedule { plan: out.1 }, out.0.link()),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
         let plan = s.schedule();
-        (Engine { s }, plan)
+        let link = Ghost(lemma_plans(self.s, s, self.link@, plan));
+        (Engine { s, link }, plan)
     }
 
     /// Plan `id`, the oldest in flight, was executed; `tokens` were sampled, one for each of its
@@ -159,14 +213,35 @@ impl Engine {
                 &&& self.state().plans@.len() > 0 && self.state().plans@[0].id == id
                 &&& out.0.state().plans@ == self.state().plans@.drop_first()
                 &&& out.0.state().settled()
+                &&& rows_kept(self.state(), out.0.state())
             },
+            answers(
+                self.link(),
+                match out.1 {
+                    Ok(outcomes) => Call::Commit { tokens: tokens@, outcomes: outcomes@ },
+                    Err(_) => Call::Nothing,
+                },
+                out.0.link(),
+            ),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
         let r = s.commit(id, &tokens);
-        (Engine { s }, r)
+        let link = Ghost(
+            match r {
+                Ok(_) => lemma_steps(
+                    s,
+                    self.link@,
+                    vosti_spec::model::Step::Commit {
+                        tokens: drawn(self.link@.engine.plans[0], tokens@),
+                    },
+                ),
+                Err(_) => self.link@,
+            },
+        );
+        (Engine { s, link }, r)
     }
 
     /// Plan `id`, the newest in flight, was not executed, and is not going to be.
@@ -178,39 +253,72 @@ impl Engine {
                 &&& out.0.state().plans@ == self.state().plans@.drop_last()
                 &&& out.0.state().settled()
             },
+            answers(
+                self.link(),
+                match out.1 {
+                    Ok(_) => Call::Cancel,
+                    Err(_) => Call::Nothing,
+                },
+                out.0.link(),
+            ),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
         let r = s.cancel(id);
-        (Engine { s }, r)
+        let link = Ghost(
+            match r {
+                Ok(_) => lemma_steps(s, self.link@, vosti_spec::model::Step::Cancel),
+                Err(_) => self.link@,
+            },
+        );
+        (Engine { s, link }, r)
     }
 
     /// Ends sequence `id`; `false` when it is over already, or never was.
     pub fn abort(self, id: u64) -> (out: (Engine, bool))
         ensures
             !out.1 ==> out.0.state() == self.state(),
+            answers(
+                self.link(),
+                if out.1 {
+                    Call::Abort { name: id }
+                } else {
+                    Call::Nothing
+                },
+                out.0.link(),
+            ),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
         let done = s.abort(id);
-        (Engine { s }, done)
+        let link = Ghost(
+            if done {
+                let step = vosti_spec::model::Step::Abort { id: self.link@.names.index_of(id) };
+                lemma_steps(s, self.link@, step)
+            } else {
+                self.link@
+            },
+        );
+        (Engine { s, link }, done)
     }
 
     /// Forgets what is cached.
     pub fn reset_cache(self) -> (out: Engine)
         ensures
             out.state() == (Scheduler { groups: out.state().groups, ..self.state() }),
+            answers(self.link(), Call::Reset, out.link()),
     {
         proof {
             use_type_invariant(&self);
         }
         let mut s = self.s;
         s.reset_cache();
-        Engine { s }
+        let link = Ghost(lemma_steps(s, self.link@, vosti_spec::model::Step::Reset));
+        Engine { s, link }
     }
 
     pub fn counts(&self) -> (c: Counts)

@@ -114,6 +114,32 @@ impl LayerGroup {
         }
     }
 
+    /// A block past a seat's sealed ones is not cached, and is no other entry of any table.
+    pub proof fn lemma_block_private(&self, s: int, i: int)
+        requires
+            self.inv(),
+            0 <= s < self.seats(),
+            self.seat(s).sealed <= i < self.seat(s).table.len(),
+        ensures
+            self.cached(self.seat(s).table[i] as int) is None,
+            forall|t: int, j: int|
+                #![trigger self.seat(t).table[j]]
+                0 <= t < self.seats() && 0 <= j < self.seat(t).table.len() && (t, j) != (s, i)
+                    ==> self.seat(t).table[j] != self.seat(s).table[i],
+    {
+        let st = self.state();
+        assert(st.entry(s, i) && st.private(s, i));
+        assert forall|t: int, j: int|
+            #![trigger self.seat(t).table[j]]
+            0 <= t < self.seats() && 0 <= j < self.seat(t).table.len() && (t, j) != (
+                s,
+                i,
+            ) implies self.seat(t).table[j] != self.seat(s).table[i] by {
+            assert(st.entry(t, j));
+            assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
+        }
+    }
+
     /// Free and referenced blocks are all blocks.
     pub proof fn lemma_total(&self)
         requires

@@ -3,6 +3,8 @@ use super::share::share_all;
 use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -30,6 +32,7 @@ impl Scheduler {
             old(self).free_seats@.len() > 0,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).only_seq(old(self), old(self).waiting@[0] as int),
             final(self).running@ == old(self).running@.push(old(self).waiting@[0]),
             final(self).waiting@ == old(self).waiting@.drop_first(),
@@ -103,6 +106,7 @@ impl Scheduler {
         self.hits = self.hits.wrapping_add(k as u64);
         proof {
             lemma_took_seat(before, *self, i as int, k as nat);
+            lemma_admit_refines(before, *self, i as int, k as nat);
         }
     }
 
@@ -127,6 +131,11 @@ impl Scheduler {
         ensures
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             groups_frame(old(self).config, old(self).groups@, final(self).groups@, seat as int),
+            same_cache(old(self).groups@, final(self).groups@),
+            hits(*old(self), final(self).groups@, i as int, seat as int, k as nat) || exists|j: int|
+
+                #![trigger old(self).seqs@[j]]
+                shares(*old(self), final(self).groups@, i as int, seat as int, j, k as nat),
             forall|g: int|
                 0 <= g < final(self).groups@.len() ==> attached(
                     (#[trigger] final(self).groups@[g]).seat(seat as int),
@@ -191,12 +200,25 @@ impl Scheduler {
                 held as nat,
             );
         }
+        let ghost emptied = self.groups@;
         share_all(Ghost(self.config), &mut self.groups, seat, from, held as usize, Ghost(toks));
+        proof {
+            lemma_same_cache_twice(old(self).groups@, hit, emptied, self.groups@);
+            assert forall|g: int| 0 <= g < self.groups@.len() implies (
+            #[trigger] self.groups@[g]).seat(seat as int).table == old(self).groups@[g].seat(
+                from as int,
+            ).table.take(held as int) by {
+                assert(emptied[g].seat(from as int) == hit[g].seat(from as int));
+                assert(hit[g].seat(from as int) == old(self).groups@[g].seat(from as int));
+            }
+            assert(shares(*old(self), self.groups@, i as int, seat as int, j, held as nat));
+        }
         held as usize
     }
 
     /// Where the parent of sequence `i` sits and how many blocks of its prompt it holds computed,
-    /// at most `limit`; no block when it has none or the parent is gone.
+    /// at most `limit`; no block when it has none or the parent is gone. Who came after the parent
+    /// into its entry will do, if salt and tokens are the same.
     fn parent_blocks(&self, i: u32, limit: u32) -> (r: (u32, u32))
         requires
             self.groups_ok(),
@@ -211,8 +233,8 @@ impl Scheduler {
                 0 <= j < self.seqs@.len() && self.holds_for(j, i as int, r.0, r.1),
     {
         let block_size = self.config.block_size;
-        let (j, generation) = match self.seqs[i as usize].parent {
-            Some(p) => p,
+        let j = match self.seqs[i as usize].parent {
+            Some((j, _)) => j,
             None => {
                 return (0, 0);
             },
@@ -224,7 +246,7 @@ impl Scheduler {
         assert(parent.wf(self.config));
         assert(self.seqs@[i as int].wf(self.config));
         let running = parent.is_running();
-        if !running || parent.generation != generation {
+        if !running || parent.salt != self.seqs[i as usize].salt {
             return (0, 0);
         }
         let full = parent.computed / block_size;
@@ -274,6 +296,7 @@ impl Scheduler {
         let n = k * self.config.block_size;
         &&& self.seqs@[j].phase is Running
         &&& self.seqs@[j].seat == from
+        &&& self.seqs@[j].salt == self.seqs@[i].salt
         &&& n <= self.seqs@[j].computed
         &&& n <= self.seqs@[i].len()
         &&& self.seqs@[j].tokens@.take(n) == self.seqs@[i].tokens@.take(n)

@@ -20,6 +20,7 @@ impl Scheduler {
             final(self).only_seq(old(self), old(self).queue@.last().seq as int),
             final(self).queue@ == old(self).queue@.drop_last(),
             final(self).plans == old(self).plans,
+            final(self).free_entries == old(self).free_entries,
             final(self).draft == 0,
             final(self).next_plan == old(self).next_plan,
             final(self).groups == old(self).groups,

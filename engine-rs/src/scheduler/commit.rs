@@ -1,6 +1,8 @@
 //! A plan is over: what it computed counts, or it never was.
 use super::*;
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -17,6 +19,22 @@ pub enum Outcome {
     Length,
     /// It was aborted or had finished before: the token was not used.
     Dropped,
+}
+
+/// Block `x` of a group is cached as it was, or as a sealed block of the seat.
+pub open spec fn seals(
+    a: LayerGroup,
+    b: LayerGroup,
+    seat: int,
+    salt: u64,
+    toks: Seq<u32>,
+    x: int,
+) -> bool {
+    let (v, w) = (a.seat(seat), b.seat(seat));
+    b.cached(x) == a.cached(x) || a.cached(x) is None && exists|i: int|
+        0 <= i < v.table.len() && i < w.sealed && #[trigger] v.table[i] == x && b.cached(x) == Some(
+            (salt, toks.take((i + 1) * a.block_size())),
+        )
 }
 
 /// Counts the positions `from..to` as computed in every group.
@@ -55,6 +73,16 @@ fn commit_all(
         forall|g: int|
             0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
                 == old(groups)@[g].seat(seat as int).table,
+        forall|g: int, x: int|
+            #![trigger final(groups)@[g].cached(x)]
+            0 <= g < final(groups)@.len() ==> seals(
+                old(groups)@[g],
+                final(groups)@[g],
+                seat as int,
+                salt,
+                tokens@,
+                x,
+            ),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -65,6 +93,10 @@ fn commit_all(
             seat < c.max_seqs,
             from <= to <= tokens@.len(),
             groups_frame(c, before, groups@, seat as int),
+            forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
+            forall|h: int, x: int|
+                #![trigger groups@[h].cached(x)]
+                0 <= h < g ==> seals(before[h], groups@[h], seat as int, salt, tokens@, x),
             forall|h: int|
                 0 <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table
                     == before[h].seat(seat as int).table,
@@ -93,6 +125,19 @@ fn commit_all(
         }
         groups[g].commit(seat as usize, salt, tokens, from as usize, to as usize);
         proof {
+            groups@[g as int].lemma_bounds(seat as int);
+            let (a, b) = (prev[g as int], groups@[g as int]);
+            assert forall|x: int|
+                #![trigger b.cached(x)]
+                seals(a, b, seat as int, salt, tokens@, x) by {
+                let (v, w) = (a.seat(seat as int), b.seat(seat as int));
+                if b.cached(x) != a.cached(x) {
+                    let i = choose|i: int|
+                        v.sealed <= i < w.sealed && x == #[trigger] v.table[i] && b.cached(x)
+                            == Some((salt, tokens@.take((i + 1) * a.block_size())));
+                    assert(v.table[i] == x);
+                }
+            }
             assert forall|h: int, s: int|
                 #![trigger groups@[h].seat(s)]
                 0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
@@ -142,21 +187,12 @@ impl Scheduler {
             token < old(self).config.vocab_size,
         ensures
             final(self).inv_with((open - 1) as nat),
-            final(self).only_seq(old(self), old(self).queue@[0].seq as int),
+            final(self).config == old(self).config,
             final(self).queue@ == old(self).queue@.drop_first(),
             final(self).plans == old(self).plans,
             final(self).draft == 0,
             final(self).next_plan == old(self).next_plan,
-            ({
-                let e = old(self).queue@[0];
-                committed_seq(
-                    old(self).seqs@[e.seq as int],
-                    final(self).seqs@[e.seq as int],
-                    e,
-                    token,
-                    outcome,
-                )
-            }),
+            entry_committed(*old(self), *final(self), old(self).queue@[0], token, outcome),
     {
         let ghost before = *self;
         let e = match self.queue.pop_front() {
@@ -255,20 +291,43 @@ impl Scheduler {
                     s.tokens@.take(p + 1),
                 ) by {}
             }
+            assert forall|g: int, x: int|
+                #![trigger self.groups@[g].cached(x)]
+                0 <= g < self.groups@.len() implies self.groups@[g].cached(x)
+                == before.groups@[g].cached(x) || before.groups@[g].cached(x) is None && sealed_by(
+                before,
+                e,
+                g,
+                x,
+                self.groups@[g].cached(x),
+            ) by {
+                let seat = e.seat as int;
+                let v = self.groups@[g].seat(seat);
+                assert(seals(before.groups@[g], self.groups@[g], seat, s0.salt, s0.tokens@, x));
+                assert(committed(v, s0.tokens@, e.to as int, e.to as int, self.config.block_size));
+                assert(group_ok(before.config, before.groups@[g]));
+            }
             lemma_committed(before, *self, i as int, open);
         }
         outcome
     }
 }
 
+/// What becomes of a sequence when entry `e` is committed with `token`.
+pub open spec fn outcome_of(a: Sequence, e: Entry, token: u32) -> Outcome {
+    if !(a.phase is Running) {
+        Outcome::Dropped
+    } else if e.sampled && a.stop@.contains(token) {
+        Outcome::Stop
+    } else if e.sampled && a.len() + 1 == a.max_len {
+        Outcome::Length
+    } else {
+        Outcome::Running
+    }
+}
+
 /// What committing entry `e` with `token` makes of its sequence.
-pub open spec fn committed_seq(
-    a: Sequence,
-    b: Sequence,
-    e: Entry,
-    token: u32,
-    outcome: Outcome,
-) -> bool {
+pub open spec fn committed_seq(a: Sequence, b: Sequence, e: Entry, token: u32) -> bool {
     if a.phase is Running {
         let tokens = if e.sampled {
             a.tokens@.push(token)
@@ -276,7 +335,7 @@ pub open spec fn committed_seq(
             a.tokens@
         };
         &&& b.tokens@ == tokens
-        &&& e.from == a.computed && b.computed == e.to
+        &&& e.from == a.computed && b.computed == e.to && e.to <= a.len()
         &&& b.need_from == if a.need_from < e.to {
             e.to
         } else {
@@ -285,21 +344,13 @@ pub open spec fn committed_seq(
         &&& b.seat == a.seat && b.salt == a.salt && b.generation == a.generation && b.max_len
             == a.max_len
         &&& b.prompt_len == a.prompt_len && b.stop == a.stop && b.planned == a.planned
-        &&& outcome == if e.sampled && a.stop@.contains(token) {
-            Outcome::Stop
-        } else if e.sampled && tokens.len() == a.max_len {
-            Outcome::Length
-        } else {
-            Outcome::Running
-        }
-        &&& b.phase == if outcome is Running {
+        &&& b.phase == if outcome_of(a, e, token) is Running {
             Phase::Running
         } else {
             Phase::Draining
         }
     } else {
-        &&& outcome is Dropped
-        &&& b == (Sequence { in_flight: b.in_flight, ..a })
+        b == (Sequence { in_flight: b.in_flight, ..a })
     }
 }
 

@@ -1,6 +1,8 @@
 //! A new scheduler: every block and every seat free.
 use super::*;
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use std::collections::VecDeque;
 use vstd::prelude::*;
@@ -75,7 +77,12 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
     ensures
         r matches Some(groups) ==> {
             &&& groups@.len() == num_blocks@.len()
-            &&& forall|g: int| 0 <= g < groups@.len() ==> group_ok(c, #[trigger] groups@[g])
+            &&& forall|g: int|
+                0 <= g < groups@.len() ==> group_ok(c, #[trigger] groups@[g])
+                    && groups@[g].num_blocks() == num_blocks@[g]
+            &&& forall|g: int, x: int|
+                #![trigger groups@[g].cached(x)]
+                0 <= g < groups@.len() ==> groups@[g].cached(x) is None
             &&& forall|g: int, s: int|
                 #![trigger groups@[g].seat(s)]
                 0 <= g < groups@.len() && 0 <= s < c.max_seqs ==> groups@[g].seat(s).table.len()
@@ -92,7 +99,12 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
             forall|h: int| 0 <= h < num_blocks@.len() ==> c.capacity <= #[trigger] num_blocks@[h],
             g <= num_blocks@.len(),
             groups@.len() == g,
-            forall|h: int| 0 <= h < g ==> group_ok(c, #[trigger] groups@[h]),
+            forall|h: int|
+                0 <= h < g ==> group_ok(c, #[trigger] groups@[h]) && groups@[h].num_blocks()
+                    == num_blocks@[h],
+            forall|h: int, x: int|
+                #![trigger groups@[h].cached(x)]
+                0 <= h < g ==> groups@[h].cached(x) is None,
             forall|h: int, s: int|
                 #![trigger groups@[h].seat(s)]
                 0 <= h < g && 0 <= s < c.max_seqs ==> groups@[h].seat(s).table.len() == 0,
@@ -152,6 +164,10 @@ impl Scheduler {
                 &&& s.config.max_model_len == max_model_len
                 &&& s.config.vocab_size == vocab_size
                 &&& s.groups@.len() == num_blocks@.len()
+                &&& forall|g: int|
+                    0 <= g < num_blocks@.len() ==> (#[trigger] s.groups@[g]).num_blocks()
+                        == num_blocks@[g]
+                &&& linked(s, new_link(s))
                 &&& s.waiting@.len() == 0 && s.running@.len() == 0 && s.plans@.len() == 0
             },
     {
@@ -199,24 +215,26 @@ impl Scheduler {
             },
         };
         let free_seats = all_seats(max_seqs);
-        Ok(
-            Scheduler {
-                config,
-                groups,
-                seqs: Vec::new(),
-                free_entries: Vec::new(),
-                free_seats,
-                waiting: VecDeque::new(),
-                running: Vec::new(),
-                queue: VecDeque::new(),
-                plans: VecDeque::new(),
-                draft: 0,
-                draft_rows: 0,
-                next_plan: 0,
-                preemptions: 0,
-                hits: 0,
-            },
-        )
+        let s = Scheduler {
+            config,
+            groups,
+            seqs: Vec::new(),
+            free_entries: Vec::new(),
+            free_seats,
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            queue: VecDeque::new(),
+            plans: VecDeque::new(),
+            draft: 0,
+            draft_rows: 0,
+            next_plan: 0,
+            preemptions: 0,
+            hits: 0,
+        };
+        proof {
+            lemma_new_linked(s);
+        }
+        Ok(s)
     }
 }
 

@@ -3,6 +3,8 @@ use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
 #[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -15,14 +17,14 @@ impl Scheduler {
             old(self).inv(),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             final(self).plan_wf(p),
             p.id == old(self).next_plan,
             p.seats@.len() == old(self).draft,
             forall|k: int|
-                0 <= k < old(self).draft ==> #[trigger] p.seats@[k] == old(self).queue@[old(
-                    self,
-                ).queue@.len() - old(self).draft + k].seat,
+                #![trigger p.seats@[k]]
+                0 <= k < old(self).draft ==> final(self).lists(p, k, drafted(*old(self), k)),
     {
         let updates = self.take_updates();
         let rows = self.draft_rows as usize;
@@ -84,6 +86,7 @@ impl Scheduler {
             old(self).inv(),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
     {
         let ghost before = *self;
@@ -94,6 +97,7 @@ impl Scheduler {
                 g <= self.groups@.len(),
                 *self == (Scheduler { groups: self.groups, ..before }),
                 groups_frame(before.config, before.groups@, self.groups@, -1),
+                same_cache(before.groups@, self.groups@),
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
@@ -107,11 +111,13 @@ impl Scheduler {
                         != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
                     assert(prev[h].seat(s) == before.groups@[h].seat(s));
                 }
+                lemma_one_group(before.groups@, prev, self.groups@, g as int);
             }
             g += 1;
         }
         proof {
             lemma_same_seats(before, *self);
+            lemma_unseen(before, *self);
         }
         updates
     }

@@ -3,6 +3,8 @@ use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
 #[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -17,6 +19,7 @@ impl Scheduler {
             old(self).seqs@[old(self).waiting@[0] as int].phase is Dropped,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).waiting@ == old(self).waiting@.drop_first(),
             final(self).only_seq(old(self), old(self).waiting@[0] as int),
             final(self).seqs@[old(self).waiting@[0] as int].phase is Free,
@@ -33,6 +36,7 @@ impl Scheduler {
             self.free_entry(i);
             proof {
                 lemma_forgot(before, *self, i as int);
+                lemma_unseen(before, *self);
             }
         }
     }

@@ -10,6 +10,7 @@ mod forget;
 mod inv;
 mod plan;
 mod plans;
+mod progress;
 mod proof;
 mod proof_admit;
 mod proof_commit;
@@ -39,8 +40,8 @@ pub use spec::*;
 pub use tables::*;
 #[cfg(verus_only)]
 pub use {
-    admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, proof::*, proof_admit::*,
-    proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*, proof_reserve::*,
-    proof_seats::*, relog::*, reserve::*, retire::*, rows::*, schedule::*, seats::*, share::*,
-    waiting::*,
+    admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, progress::*, proof::*,
+    proof_admit::*, proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*,
+    proof_reserve::*, proof_seats::*, relog::*, reserve::*, retire::*, rows::*, schedule::*,
+    seats::*, share::*, waiting::*,
 };

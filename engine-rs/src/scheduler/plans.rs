@@ -3,48 +3,61 @@ use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
 #[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
+#[cfg(verus_only)]
+use vosti_spec::model;
 use vstd::prelude::*;
 
 verus! {
 
-/// Sampled entries among those from `k` up to `n`.
-pub open spec fn sampled_in(q: Seq<Entry>, k: int, n: int) -> int
-    decreases n - k,
+/// Sampled entries among the first `k`.
+pub open spec fn sampled_before(q: Seq<Entry>, k: int) -> int
+    decreases k,
 {
-    if k >= n {
+    if k <= 0 {
         0
     } else {
-        (if q[k].sampled {
+        sampled_before(q, k - 1) + if q[k - 1].sampled {
             1int
         } else {
             0int
-        }) + sampled_in(q, k + 1, n)
+        }
     }
 }
 
-proof fn lemma_sampled_shift(q: Seq<Entry>, k: int, n: int)
+pub proof fn lemma_sampled_before(q: Seq<Entry>, k: int, n: int)
     requires
-        0 <= k,
-        n < q.len(),
+        0 <= k <= n,
     ensures
-        sampled_in(q.drop_first(), k, n) == sampled_in(q, k + 1, n + 1),
-    decreases n - k,
+        0 <= sampled_before(q, k) <= k,
+        sampled_before(q, k) <= sampled_before(q, n),
+    decreases n,
 {
     if k < n {
-        lemma_sampled_shift(q, k + 1, n);
+        lemma_sampled_before(q, k, n - 1);
+    } else if k > 0 {
+        lemma_sampled_before(q, k - 1, k - 1);
     }
 }
 
-proof fn lemma_sampled_nonneg(q: Seq<Entry>, k: int, n: int)
-    ensures
-        0 <= sampled_in(q, k, n),
-        k <= n ==> sampled_in(q, k, n) <= n - k,
-    decreases n - k,
-{
-    if k < n {
-        lemma_sampled_nonneg(q, k + 1, n);
-    }
+/// The outcomes are those of the sampled entries among the first `k`.
+#[verifier::opaque]
+pub open spec fn outcomes_of(
+    a: Scheduler,
+    k: int,
+    tokens: Seq<u32>,
+    outcomes: Seq<Outcome>,
+) -> bool {
+    let q = a.queue@;
+    &&& outcomes.len() == sampled_before(q, k)
+    &&& forall|j: int|
+        0 <= j < k && (#[trigger] q[j]).sampled ==> outcomes[sampled_before(q, j)] == outcome_of(
+            a.seqs@[q[j].seq as int],
+            q[j],
+            token_of(q, tokens, j),
+        )
 }
 
 impl Scheduler {
@@ -53,7 +66,7 @@ impl Scheduler {
         requires
             n <= self.queue@.len(),
         ensures
-            count == sampled_in(self.queue@, 0, n as int),
+            count == sampled_before(self.queue@, n as int),
     {
         let mut k: usize = 0;
         let mut count: usize = 0;
@@ -61,11 +74,7 @@ impl Scheduler {
             invariant
                 k <= n <= self.queue@.len(),
                 count <= k,
-                count + sampled_in(self.queue@, k as int, n as int) == sampled_in(
-                    self.queue@,
-                    0,
-                    n as int,
-                ),
+                count == sampled_before(self.queue@, k as int),
             decreases n - k,
         {
             if self.queue[k].sampled {
@@ -87,7 +96,7 @@ impl Scheduler {
                 &&& self.plans@[0].id == id
                 &&& n == self.plans@[0].entries
                 &&& n + entries_in(self.plans@.drop_first()) == self.queue@.len()
-                &&& tokens@.len() == sampled_in(self.queue@, 0, n as int)
+                &&& tokens@.len() == sampled_before(self.queue@, n as int)
                 &&& forall|k: int|
                     0 <= k < tokens@.len() ==> #[trigger] tokens@[k] < self.config.vocab_size
             },
@@ -126,6 +135,16 @@ impl Scheduler {
                 &&& final(self).queue@ == old(self).queue@.skip(old(self).plans@[0].entries as int)
                 &&& out@.len() == tokens@.len()
                 &&& final(self).settled()
+                &&& rows_kept(*old(self), *final(self))
+                &&& forall|l: Link| #[trigger]
+                    linked(*old(self), l) ==> {
+                        &&& fates(l.engine, tokens@, out@)
+                        &&& takes(
+                            *final(self),
+                            l,
+                            model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens@) },
+                        )
+                    }
             },
     {
         let n = match self.check_commit(id, tokens) {
@@ -142,6 +161,10 @@ impl Scheduler {
         }
         let count = tokens.len();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(count);
+        proof {
+            lemma_halfway_none(before, *self, n as int, tokens@);
+            assert(outcomes@ =~= Seq::empty());
+        }
         let mut k: usize = 0;
         let mut t: usize = 0;
         while k < n
@@ -154,16 +177,23 @@ impl Scheduler {
                 self.plans@ == before.plans@.drop_first(),
                 self.queue@ == before.queue@.skip(k as int),
                 outcomes@.len() == t,
-                t + sampled_in(self.queue@, 0, n - k) == tokens@.len(),
+                t == sampled_before(before.queue@, k as int),
+                sampled_before(before.queue@, n as int) == tokens@.len(),
+                before.inv(),
+                halfway(before, *self, k as int, n as int, tokens@, outcomes@),
+                rows_kept(before, *self),
                 forall|m: int|
                     0 <= m < tokens@.len() ==> #[trigger] tokens@[m] < self.config.vocab_size,
             decreases n - k,
         {
             assert(self.queue@.len() > 0);
             let sampled = self.queue[0].sampled;
+            let ghost prev = *self;
+            let ghost outcomes_before = outcomes@;
             proof {
-                lemma_sampled_nonneg(self.queue@, 1, n - k);
-                lemma_sampled_shift(self.queue@, 0, n - k - 1);
+                assert(self.queue@[0] == before.queue@[k as int]);
+                lemma_sampled_before(before.queue@, k as int, k as int);
+                lemma_sampled_before(before.queue@, k + 1, n as int);
             }
             let token = if sampled {
                 tokens[t]
@@ -175,12 +205,36 @@ impl Scheduler {
                 outcomes.push(outcome);
                 t += 1;
             }
-            k += 1;
             proof {
-                assert(self.queue@ =~= before.queue@.skip(k as int));
+                assert(self.queue@ =~= before.queue@.skip(k + 1));
+                lemma_halfway(
+                    before,
+                    prev,
+                    *self,
+                    k as int,
+                    n as int,
+                    tokens@,
+                    outcomes_before,
+                    outcome,
+                );
+            }
+            k += 1;
+        }
+        let ghost done = *self;
+        self.settle();
+        proof {
+            assert forall|l: Link| #[trigger] linked(before, l) implies fates(
+                l.engine,
+                tokens@,
+                outcomes@,
+            ) && takes(
+                *self,
+                l,
+                model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens@) },
+            ) by {
+                lemma_all_committed(before, done, *self, l, tokens@, outcomes@);
             }
         }
-        self.settle();
         Ok(outcomes)
     }
 
@@ -201,6 +255,8 @@ impl Scheduler {
                     old(self).queue@.len() - old(self).plans@.last().entries,
                 )
                 &&& final(self).settled()
+                &&& forall|l: Link| #[trigger]
+                    linked(*old(self), l) ==> takes(*final(self), l, model::Step::Cancel)
             },
     {
         if self.plans.len() == 0 {
@@ -227,7 +283,10 @@ impl Scheduler {
                 k <= n <= before.queue@.len(),
                 self.inv_with((n - k) as nat),
                 self.draft == 0,
+                before.inv(),
                 self.plans@ == before.plans@.drop_last(),
+                self.groups == before.groups,
+                same_but(before, *self, -1, -1),
                 self.queue@ == before.queue@.take(before.queue@.len() - k),
             decreases n - k,
         {
@@ -237,8 +296,21 @@ impl Scheduler {
                 assert(self.queue@ =~= before.queue@.take(before.queue@.len() - k));
             }
         }
+        let ghost taken_back = *self;
         self.relog();
+        let ghost logged = *self;
         self.settle();
+        proof {
+            assert forall|l: Link| #[trigger] linked(before, l) implies takes(
+                *self,
+                l,
+                model::Step::Cancel,
+            ) by {
+                lemma_cancel_takes(before, taken_back, l);
+                lemma_takes_later(taken_back, logged, l, model::Step::Cancel);
+                lemma_takes_later(logged, *self, l, model::Step::Cancel);
+            }
+        }
         Ok(())
     }
 
@@ -250,6 +322,8 @@ impl Scheduler {
         ensures
             final(self).inv(),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            forall|l: Link| #[trigger]
+                linked(*old(self), l) ==> takes(*final(self), l, model::Step::Reset),
     {
         let ghost before = *self;
         let mut g: usize = 0;
@@ -258,6 +332,9 @@ impl Scheduler {
                 g <= self.groups@.len(),
                 *self == (Scheduler { groups: self.groups, ..before }),
                 groups_frame(before.config, before.groups@, self.groups@, -1),
+                forall|h: int, x: int|
+                    #![trigger self.groups@[h].cached(x)]
+                    0 <= h < g ==> self.groups@[h].cached(x) is None,
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
@@ -275,6 +352,13 @@ impl Scheduler {
         }
         proof {
             lemma_same_seats(before, *self);
+            assert forall|l: Link| #[trigger] linked(before, l) implies takes(
+                *self,
+                l,
+                model::Step::Reset,
+            ) by {
+                lemma_reset_takes(before, *self, l);
+            }
         }
     }
 }

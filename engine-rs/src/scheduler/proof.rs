@@ -77,6 +77,74 @@ pub proof fn lemma_track_none(q: Seq<Entry>, i: int, t: Track)
     }
 }
 
+pub proof fn lemma_track_concat(q: Seq<Entry>, r: Seq<Entry>, i: int, t: Track)
+    ensures
+        track(q + r, i, t) == track(r, i, track(q, i, t)),
+    decreases q.len(),
+{
+    if q.len() == 0 {
+        assert(q + r =~= r);
+    } else {
+        assert((q + r).drop_first() =~= q.drop_first() + r);
+        lemma_track_concat(
+            q.drop_first(),
+            r,
+            i,
+            if q[0].seq == i {
+                advance(t, q[0])
+            } else {
+                t
+            },
+        );
+    }
+}
+
+/// A sequence with the one entry `k` is moved by it.
+pub proof fn lemma_track_single(q: Seq<Entry>, k: int, i: int, t: Track)
+    requires
+        0 <= k < q.len(),
+        q[k].seq == i,
+        forall|m: int| 0 <= m < q.len() && m != k ==> (#[trigger] q[m]).seq != i,
+    ensures
+        track(q, i, t) == advance(t, q[k]),
+{
+    let (q0, q1) = (q.take(k), q.skip(k));
+    assert(q =~= q0 + q1);
+    lemma_track_concat(q0, q1, i, t);
+    lemma_entries_none(q0, i);
+    lemma_track_none(q0, i, t);
+    assert forall|m: int| 0 <= m < q1.drop_first().len() implies (#[trigger] q1.drop_first()[m]).seq
+        != i by {
+        assert(q1.drop_first()[m] == q[k + 1 + m]);
+    }
+    assert(q1[0] == q[k]);
+    lemma_entries_none(q1.drop_first(), i);
+    lemma_track_none(q1.drop_first(), i, advance(t, q[k]));
+}
+
+/// Of the tokens that are not known, all but the last one were fed back.
+pub proof fn lemma_track_unknown(q: Seq<Entry>, i: int, t: Track, known: int)
+    requires
+        track(q, i, t).ok,
+        t.len == known || t.len > known && t.pos >= t.len - 1,
+    ensures
+        ({
+            let r = track(q, i, t);
+            r.len == known || r.len > known && r.pos >= r.len - 1
+        }),
+    decreases q.len(),
+{
+    if q.len() > 0 {
+        let next = if q[0].seq == i {
+            advance(t, q[0])
+        } else {
+            t
+        };
+        lemma_track_ok(q.drop_first(), i, next);
+        lemma_track_unknown(q.drop_first(), i, next, known);
+    }
+}
+
 /// A sequence that no entry names has none.
 pub proof fn lemma_entries_none(q: Seq<Entry>, i: int)
     requires

@@ -9,6 +9,17 @@ use vstd::prelude::*;
 verus! {
 
 impl Scheduler {
+    /// The `k`-th sequence of the plan is entry `e` of the queue.
+    pub open spec fn lists(&self, p: Plan, k: int, e: Entry) -> bool {
+        &&& p.seats@[k] == e.seat
+        &&& p.seq_lens@[k] == e.to
+        &&& p.query_start@[k + 1] - p.query_start@[k] == e.to - e.from
+        &&& p.seq_ids@[k] == spec_seq_id(e.seq, self.seqs@[e.seq as int].generation)
+        &&& p.sample_seqs@.contains(k as u32) <==> e.sampled
+        &&& forall|r: int|
+            p.query_start@[k] <= r < p.query_start@[k + 1] ==> (#[trigger] p.rows@[r]).seq == e.seq
+    }
+
     /// What holds of a plan while its entries are written down, the first `n` sequences so far.
     pub open spec fn partial(&self, p: Plan, n: int) -> bool {
         let first = self.queue@.len() - self.draft;
@@ -18,7 +29,9 @@ impl Scheduler {
         &&& self.wanted_ok(p)
         &&& p.seats@.len() == n <= p.rows@.len()
         &&& p.rows@.len() + span(self.queue@, first + n) == self.draft_rows
-        &&& forall|k: int| 0 <= k < n ==> #[trigger] p.seats@[k] == self.queue@[first + k].seat
+        &&& forall|k: int|
+            #![trigger p.seats@[k]]
+            0 <= k < n ==> self.lists(p, k, self.queue@[first + k])
         &&& forall|r: int, q: int|
             #![trigger p.rows@[r], p.rows@[q]]
             0 <= r < q < p.rows@.len() ==> (p.rows@[r].seat, p.rows@[r].pos) != (
@@ -92,7 +105,11 @@ impl Scheduler {
         &&& p.seats@ == o.seats@.push(e.seat)
         &&& p.seq_lens@ == o.seq_lens@.push(e.to)
         &&& p.seq_ids@ == o.seq_ids@.push(spec_seq_id(e.seq, self.seqs@[e.seq as int].generation))
-        &&& p.sample_seqs@ == o.sample_seqs@ || p.sample_seqs@ == o.sample_seqs@.push(n as u32)
+        &&& p.sample_seqs@ == if e.sampled {
+            o.sample_seqs@.push(n as u32)
+        } else {
+            o.sample_seqs@
+        }
     }
 
     pub(super) proof fn lemma_sequences_done(&self, o: Plan, p: Plan, e: Entry, n: int)
@@ -156,6 +173,43 @@ impl Scheduler {
         }
     }
 
+    /// The sequences written down are those of the queue.
+    proof fn lemma_lists_done(&self, o: Plan, p: Plan, e: Entry, n: int)
+        requires
+            self.one_more(o, p, e, n),
+            n <= u32::MAX,
+        ensures
+            forall|k: int|
+                #![trigger p.seats@[k]]
+                0 <= k < n + 1 ==> self.lists(
+                    p,
+                    k,
+                    self.queue@[self.queue@.len() - self.draft + k],
+                ),
+    {
+        let first = self.queue@.len() - self.draft;
+        assert forall|k: int| #![trigger p.seats@[k]] 0 <= k < n + 1 implies self.lists(
+            p,
+            k,
+            self.queue@[first + k],
+        ) by {
+            let (s, t) = (o.sample_seqs@, p.sample_seqs@);
+            assert(forall|a: int| 0 <= a < s.len() ==> #[trigger] s[a] == t[a]);
+            if k < n {
+                assert(o.seats@[k] == p.seats@[k]);
+                assert(self.lists(o, k, self.queue@[first + k]));
+                self.lemma_starts_ascend(o, k + 1, n);
+                assert(forall|r: int|
+                    0 <= r < o.rows@.len() ==> #[trigger] p.rows@[r] == o.rows@[r]);
+                if s.contains(k as u32) {
+                    assert(t[s.index_of(k as u32)] == k as u32);
+                }
+            } else if e.sampled {
+                assert(t[t.len() - 1] == n as u32);
+            }
+        }
+    }
+
     /// One more sequence is written down.
     pub(super) proof fn lemma_entry_done(&self, o: Plan, p: Plan, e: Entry, n: int)
         requires
@@ -167,14 +221,9 @@ impl Scheduler {
     {
         self.lemma_sequences_done(o, p, e, n);
         self.lemma_samples_done(o, p, e, n);
+        self.lemma_lists_done(o, p, e, n);
         let first = self.queue@.len() - self.draft;
         let m = o.rows@.len() as int;
-        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.seats@[k] == self.queue@[first
-            + k].seat by {
-            if k < n {
-                assert(o.seats@[k] == p.seats@[k]);
-            }
-        }
         assert forall|r: int, q: int|
             #![trigger p.rows@[r], p.rows@[q]]
             0 <= r < q < p.rows@.len() implies (p.rows@[r].seat, p.rows@[r].pos) != (
@@ -201,7 +250,7 @@ impl Scheduler {
         }
     }
 
-    pub(super) proof fn lemma_starts_ascend(&self, p: Plan, j: int, k: int)
+    pub proof fn lemma_starts_ascend(&self, p: Plan, j: int, k: int)
         requires
             self.sequences_ok(p),
             0 <= j <= k <= p.seats@.len(),

@@ -136,7 +136,7 @@ impl Scheduler {
         ;
     }
 
-    pub(super) proof fn lemma_row_in_table(&self, g: int, r: Row)
+    pub proof fn lemma_row_in_table(&self, g: int, r: Row)
         requires
             self.inv(),
             0 <= g < self.groups@.len(),

@@ -3,6 +3,8 @@
 use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use vstd::prelude::*;
 
 verus! {
@@ -14,20 +16,29 @@ impl Scheduler {
             old(self).inv(),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
     {
         let ghost before = *self;
         let mut k: usize = 0;
+        proof {
+            lemma_refines_self(*self);
+        }
         while k < self.running.len()
             invariant
                 self.inv(),
+                refines(before, *self),
                 *self == (Scheduler { groups: self.groups, ..before }),
                 k <= self.running@.len(),
             decreases self.running@.len() - k,
         {
             assert(self.seqs@[self.running@[k as int] as int].live());
             let seat = self.seqs[self.running[k] as usize].seat;
+            let ghost prev = *self;
             self.relog_seat(seat);
+            proof {
+                lemma_refines_trans(before, prev, *self);
+            }
             k += 1;
         }
     }
@@ -38,6 +49,7 @@ impl Scheduler {
             seat < old(self).config.max_seqs,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
     {
         let ghost before = *self;
@@ -48,6 +60,7 @@ impl Scheduler {
                 seat < before.config.max_seqs,
                 *self == (Scheduler { groups: self.groups, ..before }),
                 groups_frame(before.config, before.groups@, self.groups@, -1),
+                same_cache(before.groups@, self.groups@),
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
@@ -60,11 +73,13 @@ impl Scheduler {
                         != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
                     assert(prev[h].seat(s) == before.groups@[h].seat(s));
                 }
+                lemma_one_group(before.groups@, prev, self.groups@, g as int);
             }
             g += 1;
         }
         proof {
             lemma_same_seats(before, *self);
+            lemma_unseen(before, *self);
         }
     }
 

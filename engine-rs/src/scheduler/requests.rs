@@ -2,7 +2,13 @@
 use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
+#[cfg(verus_only)]
+use vosti_spec::model;
+#[cfg(verus_only)]
+use vosti_spec::trusted::deployment::Request;
 use vstd::prelude::*;
 
 verus! {
@@ -29,6 +35,24 @@ impl Scheduler {
             want
         } else {
             self.config.max_model_len as int
+        }
+    }
+
+    /// The request as the machine gets it: with at most the outputs that `max_model_len` allows.
+    pub open spec fn request(
+        &self,
+        prompt: Seq<u32>,
+        max_tokens: u32,
+        stop: Seq<u32>,
+        logits_from: u32,
+        salt: u64,
+    ) -> Request {
+        Request {
+            prompt: ints(prompt),
+            salt: salt as int,
+            logits_from: logits_from as nat,
+            max_tokens: (self.max_len(prompt, max_tokens) - prompt.len()) as nat,
+            stop: ints(stop).to_set(),
         }
     }
 
@@ -61,6 +85,13 @@ impl Scheduler {
                 salt,
                 parent,
             ),
+            r matches Ok(id) ==> forall|l: Link| #[trigger]
+                linked(*old(self), l) ==> enters(
+                    *final(self),
+                    l,
+                    id,
+                    old(self).request(prompt@, max_tokens, stop@, logits_from, salt),
+                ),
     {
         if prompt.len() == 0 {
             return Err(EngineError::EmptyPrompt);
@@ -117,6 +148,19 @@ impl Scheduler {
         self.waiting.push_back(index);
         proof {
             lemma_entered(before, *self, index as int);
+            let s = self.seqs@[index as int];
+            let r = old(self).request(s.tokens@, max_tokens, s.stop@, logits_from, salt);
+            assert(s.tokens@.take(s.prompt_len as int) =~= s.tokens@);
+            assert forall|l: Link| #[trigger] linked(*old(self), l) implies enters(
+                *self,
+                l,
+                spec_seq_id(index, generation),
+                r,
+            ) by {
+                let fresh = model::Sequence::fresh(r, l.engine.groups());
+                assert(tables_of(self.groups@, s) =~= fresh.tables);
+                lemma_add_enters(*old(self), *self, l, index as int, r);
+            }
         }
         Ok(seq_id(index, generation))
     }
@@ -166,7 +210,11 @@ impl Scheduler {
                 &&& i < final(self).seqs@.len()
                 &&& final(self).seqs@[i as int].phase is Free
                 &&& !final(self).free_entries@.contains(i)
-                &&& i < old(self).seqs@.len() ==> old(self).seqs@[i as int].phase is Free
+                &&& i < old(self).seqs@.len() ==> old(self).seqs@[i as int].phase is Free && old(
+                    self,
+                ).free_entries@.contains(i)
+                &&& forall|x: u32| #[trigger]
+                    final(self).free_entries@.contains(x) ==> old(self).free_entries@.contains(x)
                 &&& old(self).seqs@.len() <= final(self).seqs@.len()
                 &&& forall|j: int|
                     0 <= j < old(self).seqs@.len() ==> #[trigger] final(self).seqs@[j] == old(
@@ -251,6 +299,8 @@ impl Scheduler {
                         p.salt,
                         Some((j, p.generation)),
                     )
+                    &&& forall|l: Link| #[trigger]
+                        linked(*old(self), l) ==> forks(*final(self), l, id, child)
                 },
     {
         let j = match self.find(id) {
@@ -274,7 +324,23 @@ impl Scheduler {
         proof {
             assert(stop@ =~= seq.stop@);
         }
-        self.add(prompt, max_tokens, stop, last, salt, Some((j, generation)))
+        let r = self.add(prompt, max_tokens, stop, last, salt, Some((j, generation)));
+        proof {
+            if let Ok(child) = r {
+                let a = *old(self);
+                let request = a.request(prompt@, max_tokens, stop@, last, salt);
+                assert(request == request_of(a.seqs@[j as int], last as nat));
+                assert forall|l: Link| #[trigger] linked(a, l) implies forks(
+                    *self,
+                    l,
+                    id,
+                    child,
+                ) by {
+                    lemma_fork_enters(a, *self, l, j as int, child, request);
+                }
+            }
+        }
+        r
     }
 
     /// The entry of the sequence with this id, whatever its phase but free.
@@ -310,6 +376,12 @@ impl Scheduler {
             final(self).draft == 0,
             !done ==> *final(self) == *old(self),
             done ==> final(self).settled(),
+            done ==> forall|l: Link| #[trigger]
+                linked(*old(self), l) ==> l.names.contains(id) && takes(
+                    *final(self),
+                    l,
+                    model::Step::Abort { id: l.names.index_of(id) },
+                ),
     {
         let i = match self.find(id) {
             Some(i) => i,
@@ -350,7 +422,21 @@ impl Scheduler {
                 return false;
             },
         }
+        let ghost given_up = *self;
         self.settle();
+        proof {
+            assert forall|l: Link| #[trigger] linked(before, l) implies l.names.contains(id)
+                && takes(*self, l, model::Step::Abort { id: l.names.index_of(id) }) by {
+                lemma_id(before, l, i as int);
+                lemma_abort_takes(before, given_up, l, i as int);
+                lemma_takes_later(
+                    given_up,
+                    *self,
+                    l,
+                    model::Step::Abort { id: l.names.index_of(id) },
+                );
+            }
+        }
         true
     }
 }

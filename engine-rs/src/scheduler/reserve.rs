@@ -3,6 +3,8 @@ use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
 #[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -36,6 +38,7 @@ impl Scheduler {
             to < old(self).seqs@[i as int].max_len,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             !ok ==> !old(self).alone(i as int),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             ok ==> final(self).covers(i as int, to as int),
@@ -48,6 +51,7 @@ impl Scheduler {
         let ok = grow_all(Ghost(self.config), &mut self.groups, seat, blocks);
         proof {
             lemma_grew(before, *self, i as int);
+            lemma_grow_refines(before, *self, i as int);
             if !ok && before.alone(i as int) {
                 before.lemma_alone_fits(i as int, to, blocks as int);
                 let g = choose|g: int|
@@ -84,6 +88,7 @@ impl Scheduler {
             old(self).draft_within(k as int),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).same_work(old(self)),
             final(self).draft_within(k as int),
             k < final(self).running@.len() <= old(self).running@.len(),
@@ -104,10 +109,12 @@ impl Scheduler {
         proof {
             assert(self.running@.take(self.running@.len() as int) =~= self.running@);
             assert(self.seqs@[self.running@[k as int] as int].live());
+            lemma_refines_self(*self);
         }
         loop
             invariant
                 self.inv(),
+                refines(before, *self),
                 self.same_work(&before),
                 self.draft_within(k as int),
                 k < self.running@.len() <= before.running@.len(),
@@ -123,7 +130,12 @@ impl Scheduler {
                 before.settled() ==> self.settled(),
             decreases self.running@.len(),
         {
-            if self.grow(i, to) {
+            let ghost tried = *self;
+            let grown = self.grow(i, to);
+            proof {
+                lemma_refines_trans(before, tried, *self);
+            }
+            if grown {
                 return true;
             }
             let last = self.running.len() - 1;
@@ -147,6 +159,7 @@ impl Scheduler {
             }
             self.preempt_last();
             proof {
+                lemma_refines_trans(before, prev, *self);
                 assert(self.running@ =~= before.running@.take(self.running@.len() as int));
                 self.lemma_draft_kept(prev, k as int);
                 if before.settled() {

@@ -2,6 +2,8 @@
 use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -20,7 +22,7 @@ impl Scheduler {
     /// Frees the entry of sequence `i`, which is in no list any more.
     pub fn free_entry(&mut self, i: u32)
         requires
-            i < old(self).seqs@.len(),
+            i < old(self).seqs@.len() <= u32::MAX,
         ensures
             final(self).only_seq(old(self), i as int),
             final(self).seqs@[i as int].phase is Free,
@@ -31,6 +33,7 @@ impl Scheduler {
             }),
             final(self).free_entries@ == old(self).free_entries@ || final(self).free_entries@
                 == old(self).free_entries@.push(i),
+            same_names(*old(self), *final(self)),
     {
         let seq = &mut self.seqs[i as usize];
         seq.phase = Phase::Free;
@@ -39,6 +42,12 @@ impl Scheduler {
         if seq.generation < u32::MAX {
             seq.generation += 1;
             self.free_entries.push(i);
+        }
+        proof {
+            let (a, b) = (old(self).free_entries@, self.free_entries@);
+            assert forall|j: u32| j != i && #[trigger] b.contains(j) implies a.contains(j) by {
+                assert(a[b.index_of(j)] == j);
+            }
         }
     }
 
@@ -53,6 +62,7 @@ impl Scheduler {
             }),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).only_seq(old(self), old(self).running@[k as int] as int),
             final(self).seqs@[old(self).running@[k as int] as int].phase is Free,
             final(self).running@ == old(self).running@.remove(k as int),
@@ -76,6 +86,7 @@ impl Scheduler {
         proof {
             lemma_left_seat(before, *self, i as int, k as int);
             self.lemma_freed(before, i as int);
+            lemma_finish_refines(before, *self, i as int);
         }
     }
 
@@ -123,13 +134,23 @@ impl Scheduler {
         }
     }
 
+    /// What runs is as it was.
+    pub open spec fn unretired(&self, o: &Self) -> bool {
+        &&& self.seqs@.len() == o.seqs@.len()
+        &&& forall|i: int|
+            0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).phase is Running
+                ==> self.seqs@[i] == o.seqs@[i]
+    }
+
     /// Lets go of all that is over.
     pub fn settle(&mut self)
         requires
             old(self).inv(),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).settled(),
+            final(self).unretired(old(self)),
             final(self).config == old(self).config,
             final(self).queue == old(self).queue,
             final(self).plans == old(self).plans,
@@ -138,9 +159,14 @@ impl Scheduler {
             final(self).next_plan == old(self).next_plan,
     {
         let mut k: usize = 0;
+        proof {
+            lemma_refines_self(*self);
+        }
         while k < self.running.len()
             invariant
                 self.inv(),
+                refines(*old(self), *self),
+                self.unretired(old(self)),
                 self.config == old(self).config,
                 self.queue == old(self).queue,
                 self.plans == old(self).plans,
@@ -159,6 +185,7 @@ impl Scheduler {
                 let ghost before = *self;
                 self.retire(k);
                 proof {
+                    lemma_refines_trans(*old(self), before, *self);
                     assert forall|m: int| 0 <= m < k implies drained(
                         self.seqs@[(#[trigger] self.running@[m]) as int],
                     ) by {

@@ -3,6 +3,8 @@ use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
 #[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -58,6 +60,7 @@ impl Scheduler {
                 old(self).in_draft(a) ==> old(self).queue@[a].seq != i,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).only_seq(old(self), i as int),
             groups_frame(
                 old(self).config,
@@ -113,6 +116,7 @@ impl Scheduler {
         dirty_all(Ghost(before.config), &mut self.groups, e.seat, from, to);
         proof {
             before.lemma_dirtied(*self, i as int, from as int);
+            lemma_unseen(before, *self);
         }
     }
 }

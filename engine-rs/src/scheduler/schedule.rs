@@ -3,6 +3,8 @@ use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
 #[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -19,10 +21,11 @@ impl Scheduler {
             final(self).draft == 0,
             final(self).config == old(self).config,
             plan is None ==> final(self).plans == old(self).plans,
-            old(self).idle() && unfinished(*old(self)) && old(self).next_plan < u64::MAX
-                ==> plan is Some,
+            plan is None ==> refines(*old(self), *final(self)),
+            plan matches Some(p) ==> forall|l: Link| #[trigger]
+                linked(*old(self), l) ==> schedules(*final(self), l, p),
+            progressed(*old(self), *final(self), plan is Some),
             old(self).settled() ==> final(self).settled(),
-            old(self).eldest_ready() && plan is Some ==> final(self).eldest_served(*old(self)),
             plan matches Some(p) ==> {
                 &&& final(self).plan_wf(p)
                 &&& p.id == old(self).next_plan
@@ -31,6 +34,9 @@ impl Scheduler {
                 )
             },
     {
+        proof {
+            lemma_refines_self(*self);
+        }
         if self.next_plan == u64::MAX {
             return None;
         }
@@ -38,11 +44,14 @@ impl Scheduler {
         if self.draft == 0 {
             return None;
         }
+        let ghost chosen = *self;
         let plan = self.emit();
         let ghost before = *self;
         self.close_draft();
         proof {
             self.lemma_same_plan(before, plan);
+            lemma_refines_trans(*old(self), chosen, before);
+            lemma_schedules(*old(self), before, *self, plan);
         }
         Some(plan)
     }
@@ -54,6 +63,7 @@ impl Scheduler {
             old(self).draft == 0,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).config == old(self).config,
             final(self).plans == old(self).plans,
             final(self).next_plan == old(self).next_plan,
@@ -81,6 +91,7 @@ impl Scheduler {
             let ghost before = *self;
             self.schedule_waiting(left);
             proof {
+                lemma_refines_trans(*old(self), before, *self);
                 if old(self).eldest_ready() {
                     before.lemma_still_served(*self, *old(self));
                 }
@@ -129,6 +140,7 @@ impl Scheduler {
             old(self).draft == 0,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).config == old(self).config,
             final(self).plans == old(self).plans,
             final(self).next_plan == old(self).next_plan,
@@ -148,6 +160,7 @@ impl Scheduler {
         let mut clear = true;
         let count = self.running.len();
         proof {
+            lemma_refines_self(*self);
             if self.idle() && count > 0 {
                 self.lemma_idle_runs(0);
             }
@@ -155,6 +168,7 @@ impl Scheduler {
         while k < self.running.len() && left > 0
             invariant
                 self.inv(),
+                refines(*old(self), *self),
                 self.config == old(self).config,
                 self.plans == old(self).plans,
                 self.next_plan == old(self).next_plan,
@@ -195,7 +209,12 @@ impl Scheduler {
                 };
                 if n > 0 {
                     let to = self.seqs[i as usize].planned + n;
-                    if !self.reserve(k, to) {
+                    let reserved = self.reserve(k, to);
+                    let ghost mid = *self;
+                    proof {
+                        lemma_refines_trans(*old(self), before, mid);
+                    }
+                    if !reserved {
                         proof {
                             self.lemma_draft_grows(k as int, self.running@.len() as int);
                         }
@@ -204,7 +223,6 @@ impl Scheduler {
                     if self.running.len() < count {
                         clear = false;
                     }
-                    let ghost mid = *self;
                     proof {
                         assert(self.running@[k as int] == before.running@[k as int]);
                         self.lemma_not_in_draft(k as int);
@@ -212,6 +230,7 @@ impl Scheduler {
                     self.add_entry(i, n);
                     left -= n;
                     proof {
+                        lemma_refines_trans(*old(self), mid, *self);
                         self.lemma_draft_pushed(mid, k as int);
                         if mid.settled() {
                             mid.lemma_settled_kept(*self, i as int);

@@ -2,6 +2,8 @@
 use super::*;
 #[cfg(verus_only)]
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -20,6 +22,7 @@ impl Scheduler {
             }),
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).only_seq(old(self), old(self).running@.last() as int),
             final(self).seqs@[old(self).running@.last() as int].phase is Waiting,
             final(self).running@ == old(self).running@.drop_last(),
@@ -96,6 +99,7 @@ impl Scheduler {
             }
             assert(self.waiting_ok());
             assert(self.free_entries_ok());
+            lemma_preempt_refines(before, *self, i as int);
         }
     }
 }

@@ -2,6 +2,8 @@
 #[cfg(verus_only)]
 use super::*;
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -71,6 +73,10 @@ pub fn share_all(
             ),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
+        same_cache(old(groups)@, final(groups)@),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
+                == old(groups)@[g].seat(from as int).table.take(k as int),
         forall|g: int|
             0 <= g < final(groups)@.len() ==> attached(
                 (#[trigger] final(groups)@[g]).seat(seat as int),
@@ -89,6 +95,11 @@ pub fn share_all(
             from < c.max_seqs,
             seat != from,
             groups_frame(c, before, groups@, seat as int),
+            same_cache(before, groups@),
+            forall|h: int|
+                0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table == before[h].seat(
+                    from as int,
+                ).table.take(k as int),
             forall|h: int|
                 0 <= h < before.len() ==> shareable(
                     (#[trigger] before[h]).seat(from as int),
@@ -134,6 +145,7 @@ pub fn share_all(
             ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
+            lemma_one_group(before, prev, groups@, g as int);
         }
         g += 1;
     }

@@ -2,6 +2,8 @@
 #[cfg(verus_only)]
 use super::*;
 use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -15,10 +17,22 @@ pub open spec fn groups_frame(
     seat: int,
 ) -> bool {
     &&& a.len() == b.len()
-    &&& forall|g: int| 0 <= g < b.len() ==> group_ok(c, #[trigger] b[g])
+    &&& forall|g: int|
+        0 <= g < b.len() ==> group_ok(c, #[trigger] b[g]) && b[g].num_blocks() == a[g].num_blocks()
     &&& forall|g: int, s: int|
         #![trigger b[g].seat(s)]
         0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat ==> b[g].seat(s) == a[g].seat(s)
+}
+
+/// The seat's table has the same beginning; blocks that left the cache are new in it.
+pub open spec fn grew(a: LayerGroup, b: LayerGroup, seat: int) -> bool {
+    let (v, w) = (a.seat(seat), b.seat(seat));
+    &&& w.sealed <= v.table.len() <= w.table.len()
+    &&& w.table.take(v.table.len() as int) == v.table
+    &&& forall|x: int| #[trigger]
+        b.cached(x) == a.cached(x) || (b.cached(x) is None && w.table.skip(
+            v.table.len() as int,
+        ).contains(x as u32))
 }
 
 /// A longer table with the same beginning.
@@ -41,6 +55,28 @@ pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: in
     }
 }
 
+/// One group more has the cache it had.
+pub(super) proof fn lemma_one_group(
+    before: Seq<LayerGroup>,
+    prev: Seq<LayerGroup>,
+    now: Seq<LayerGroup>,
+    g: int,
+)
+    requires
+        same_cache(before, prev),
+        0 <= g < prev.len(),
+        now == prev.update(g, now[g]),
+        now[g].same_cached(&prev[g]),
+    ensures
+        same_cache(before, now),
+{
+    assert forall|h: int, x: int|
+        #![trigger now[h].cached(x)]
+        0 <= h < now.len() implies now[h].cached(x) == before[h].cached(x) by {
+        assert(prev[h].cached(x) == before[h].cached(x));
+    }
+}
+
 /// Empties the seat's table in every group.
 pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32)
     requires
@@ -49,6 +85,7 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
         forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
+        same_cache(old(groups)@, final(groups)@),
         forall|g: int|
             0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
                 seat as int,
@@ -61,6 +98,7 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
             g <= groups@.len(),
             seat < c.max_seqs,
             groups_frame(c, before, groups@, seat as int),
+            same_cache(before, groups@),
             forall|h: int|
                 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
         decreases groups@.len() - g,
@@ -73,6 +111,9 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
             0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
             == before[h].seat(s) by {
             assert(prev[h].seat(s) == before[h].seat(s));
+        }
+        proof {
+            lemma_one_group(before, prev, groups@, g as int);
         }
         g += 1;
     }
@@ -102,6 +143,12 @@ pub fn grow_all(
             0 <= g < final(groups)@.len() ==> extends(
                 old(groups)@[g].seat(seat as int),
                 (#[trigger] final(groups)@[g]).seat(seat as int),
+            ),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> grew(
+                old(groups)@[g],
+                #[trigger] final(groups)@[g],
+                seat as int,
             ),
         ok ==> forall|g: int|
             0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
@@ -138,6 +185,7 @@ pub fn grow_all(
                     before[h].seat(seat as int),
                     (#[trigger] groups@[h]).seat(seat as int),
                 ),
+            forall|h: int| 0 <= h < g ==> grew(before[h], #[trigger] groups@[h], seat as int),
             forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
             !ok ==> exists|h: int|
                 0 <= h < before.len() && lacks(#[trigger] before[h], seat as int, blocks as int),
@@ -175,6 +223,8 @@ pub fn grow_all(
                 }
             }
             assert(extends(a, b));
+            assert(m.table.take(m.table.len() as int) =~= m.table);
+            assert(grew(before[g as int], groups@[g as int], seat as int));
         }
         if !grown {
             assert(lacks(before[g as int], seat as int, blocks as int));
@@ -280,6 +330,7 @@ pub fn dirty_all(
                 (#[trigger] final(groups)@[g]).seat(seat as int),
                 from as int,
             ),
+        same_cache(old(groups)@, final(groups)@),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -290,6 +341,7 @@ pub fn dirty_all(
             seat < c.max_seqs,
             from <= to,
             groups_frame(c, before, groups@, seat as int),
+            same_cache(before, groups@),
             forall|h: int|
                 0 <= h < g ==> dirtied(
                     before[h].seat(seat as int),
@@ -321,6 +373,7 @@ pub fn dirty_all(
             ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
+            lemma_one_group(before, prev, groups@, g as int);
         }
         g += 1;
     }
@@ -352,6 +405,16 @@ pub fn attach_all(
             ).table.len() == 0,
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
+        same_cache(old(groups)@, final(groups)@),
+        forall|g: int|
+            0 <= g < final(groups)@.len() ==> attached_hits(
+                old(groups)@[g],
+                (#[trigger] final(groups)@[g]).seat(seat as int).table,
+                salt,
+                tokens@,
+                k as nat,
+                c.block_size,
+            ),
         k <= max_blocks,
         forall|g: int|
             0 <= g < final(groups)@.len() ==> attached(
@@ -370,6 +433,7 @@ pub fn attach_all(
             want <= max_blocks,
             before == old(groups)@,
             groups_frame(c, before, groups@, seat as int),
+            same_cache(before, groups@),
             forall|g: int|
                 0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len()
                     == 0,
@@ -385,6 +449,16 @@ pub fn attach_all(
                 least <= want <= max_blocks,
                 before == old(groups)@,
                 groups_frame(c, before, groups@, seat as int),
+                same_cache(before, groups@),
+                least == want ==> forall|h: int|
+                    0 <= h < g ==> attached_hits(
+                        before[h],
+                        (#[trigger] groups@[h]).seat(seat as int).table,
+                        salt,
+                        tokens@,
+                        want as nat,
+                        c.block_size,
+                    ),
                 forall|h: int|
                     g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len()
                         == 0,
@@ -408,6 +482,7 @@ pub fn attach_all(
                         != seat implies groups@[h].seat(s) == before[h].seat(s) by {
                     assert(prev[h].seat(s) == before[h].seat(s));
                 }
+                lemma_one_group(before, prev, groups@, g as int);
             }
             if k < least {
                 least = k;
@@ -420,6 +495,22 @@ pub fn attach_all(
         release_all(Ghost(c), groups, seat);
         want = least;
     }
+}
+
+/// The table is `k` blocks that group `g` has cached for the beginning of `toks`.
+pub open spec fn attached_hits(
+    g: LayerGroup,
+    table: Seq<u32>,
+    salt: u64,
+    toks: Seq<u32>,
+    k: nat,
+    block_size: u32,
+) -> bool {
+    &&& table.len() == k
+    &&& forall|i: int|
+        0 <= i < k ==> g.cached(#[trigger] table[i] as int) == Some(
+            (salt, toks.take((i + 1) * block_size)),
+        )
 }
 
 /// The seat's table is exactly `k` blocks that hold the beginning of `toks`.

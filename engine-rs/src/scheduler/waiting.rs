@@ -1,5 +1,7 @@
 //! Seats for the waiting sequences.
 use super::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
 use crate::sequence::*;
 use vstd::prelude::*;
 
@@ -15,6 +17,7 @@ impl Scheduler {
             old(self).draft_rows + budget <= u32::MAX,
         ensures
             final(self).inv(),
+            refines(*old(self), *final(self)),
             final(self).config == old(self).config,
             final(self).plans == old(self).plans,
             final(self).next_plan == old(self).next_plan,
@@ -29,10 +32,12 @@ impl Scheduler {
         proof {
             assert(self.running@.take(self.running@.len() as int) =~= self.running@);
             assert(self.queue@.take(self.queue@.len() as int) =~= self.queue@);
+            lemma_refines_self(*self);
         }
         while left > 0 && self.waiting.len() > 0 && self.free_seats.len() > 0
             invariant
                 self.inv(),
+                refines(*old(self), *self),
                 self.config == old(self).config,
                 self.plans == old(self).plans,
                 self.next_plan == old(self).next_plan,
@@ -53,6 +58,7 @@ impl Scheduler {
             if dropped {
                 self.forget_front();
                 proof {
+                    lemma_refines_trans(*old(self), before, *self);
                     self.lemma_draft_kept(before, before.running@.len() as int);
                     if before.settled() {
                         before.lemma_settled_kept(*self, i as int);
@@ -80,6 +86,7 @@ impl Scheduler {
                     before.lemma_settled_kept(*self, i as int);
                 }
                 self.lemma_follows(before, *old(self));
+                lemma_refines_trans(*old(self), before, *self);
             }
             let ghost seated = *self;
             let todo = self.todo(i);
@@ -89,14 +96,19 @@ impl Scheduler {
                 left
             };
             let to = self.seqs[i as usize].planned + n;
-            if !self.reserve(k, to) {
-                let ghost mid = *self;
+            let reserved = self.reserve(k, to);
+            let ghost mid = *self;
+            proof {
+                lemma_refines_trans(*old(self), seated, mid);
+            }
+            if !reserved {
                 proof {
                     assert(self.running@.len() == k + 1);
                     assert(self.running@.last() == i);
                 }
                 self.preempt_last();
                 proof {
+                    lemma_refines_trans(*old(self), mid, *self);
                     self.lemma_draft_kept(mid, k as int);
                     assert(self.running@ =~= before.running@);
                     if mid.settled() {
@@ -105,7 +117,6 @@ impl Scheduler {
                 }
                 return;
             }
-            let ghost mid = *self;
             proof {
                 assert(self.running@.len() == k + 1);
                 self.lemma_not_in_draft(k as int);
@@ -113,6 +124,7 @@ impl Scheduler {
             self.add_entry(i, n);
             left -= n;
             proof {
+                lemma_refines_trans(*old(self), mid, *self);
                 self.lemma_draft_pushed(mid, k as int);
                 if mid.settled() {
                     mid.lemma_settled_kept(*self, i as int);

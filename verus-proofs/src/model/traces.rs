@@ -26,9 +26,30 @@ pub open spec fn runs(e: Engine, steps: Seq<Step>) -> bool
     }
 }
 
-/// From `e` the engine gets to `e2`, by some steps or none.
+/// Neither a user nor the runner sees anything of it: who sits where, on which blocks, and what is
+/// cached.
+pub open spec fn silent(step: Step) -> bool {
+    step is Admit || step is Share || step is Grow || step is Register || step is Evict
+        || step is Preempt || step is Finish
+}
+
+/// From `e` the engine gets to `e2`, by some steps or none; `quiet`: by silent ones.
+pub open spec fn moves(e: Engine, e2: Engine, quiet: bool) -> bool {
+    exists|steps: Seq<Step>| #[trigger]
+        runs(e, steps) && run(e, steps) == e2 && (quiet ==> all_silent(steps))
+}
+
+pub open spec fn all_silent(steps: Seq<Step>) -> bool {
+    forall|i: int| 0 <= i < steps.len() ==> silent(#[trigger] steps[i])
+}
+
 pub open spec fn reaches(e: Engine, e2: Engine) -> bool {
-    exists|steps: Seq<Step>| #[trigger] runs(e, steps) && run(e, steps) == e2
+    moves(e, e2, false)
+}
+
+/// Nothing but who sits where, on which blocks, and what is cached may differ.
+pub open spec fn rearranges(e: Engine, e2: Engine) -> bool {
+    moves(e, e2, true)
 }
 
 } // verus!

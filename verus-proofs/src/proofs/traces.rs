@@ -5,62 +5,81 @@ use vstd::prelude::*;
 
 verus! {
 
-pub proof fn lemma_reaches_self(e: Engine)
+pub proof fn lemma_stays(e: Engine)
     ensures
-        reaches(e, e),
+        moves(e, e, true),
 {
     let none = Seq::<Step>::empty();
-    assert(runs(e, none) && run(e, none) == e);
+    assert(runs(e, none) && run(e, none) == e && all_silent(none));
 }
 
 /// One step more.
-pub proof fn lemma_reaches_step(e: Engine, middle: Engine, step: Step)
+pub proof fn lemma_moves_on(e: Engine, middle: Engine, step: Step, quiet: bool)
     requires
-        reaches(e, middle),
+        moves(e, middle, quiet),
         enabled(middle, step),
+        quiet ==> silent(step),
     ensures
-        reaches(e, after(middle, step)),
+        moves(e, after(middle, step), quiet),
 {
-    let steps = choose|steps: Seq<Step>| #[trigger] runs(e, steps) && run(e, steps) == middle;
+    let steps = choose|steps: Seq<Step>| #[trigger]
+        runs(e, steps) && run(e, steps) == middle && (quiet ==> all_silent(steps));
     let more = steps.push(step);
     assert(more.drop_last() =~= steps);
     assert(runs(e, more) && run(e, more) == after(middle, step));
+    assert(quiet ==> all_silent(more));
 }
 
-pub proof fn lemma_reaches_trans(e: Engine, middle: Engine, e2: Engine)
+/// One silent step.
+pub proof fn lemma_silent_step(e: Engine, step: Step)
     requires
-        reaches(e, middle),
-        reaches(middle, e2),
+        enabled(e, step),
+        silent(step),
     ensures
-        reaches(e, e2),
+        rearranges(e, after(e, step)),
 {
-    let steps = choose|steps: Seq<Step>| #[trigger] runs(middle, steps) && run(middle, steps) == e2;
-    lemma_append(e, middle, steps);
+    lemma_stays(e);
+    lemma_moves_on(e, e, step, true);
 }
 
-proof fn lemma_append(e: Engine, middle: Engine, steps: Seq<Step>)
+pub proof fn lemma_moves_trans(e: Engine, middle: Engine, e2: Engine, quiet: bool)
     requires
-        reaches(e, middle),
-        runs(middle, steps),
+        moves(e, middle, quiet),
+        moves(middle, e2, quiet),
     ensures
-        reaches(e, run(middle, steps)),
+        moves(e, e2, quiet),
+{
+    let steps = choose|steps: Seq<Step>| #[trigger]
+        runs(middle, steps) && run(middle, steps) == e2 && (quiet ==> all_silent(steps));
+    lemma_append(e, middle, steps, quiet);
+}
+
+proof fn lemma_append(e: Engine, middle: Engine, steps: Seq<Step>, quiet: bool)
+    requires
+        moves(e, middle, quiet),
+        runs(middle, steps),
+        quiet ==> all_silent(steps),
+    ensures
+        moves(e, run(middle, steps), quiet),
     decreases steps.len(),
 {
     if steps.len() > 0 {
-        lemma_append(e, middle, steps.drop_last());
-        lemma_reaches_step(e, run(middle, steps.drop_last()), steps.last());
+        assert(quiet ==> silent(steps[steps.len() - 1]));
+        lemma_append(e, middle, steps.drop_last(), quiet);
+        lemma_moves_on(e, run(middle, steps.drop_last()), steps.last(), quiet);
     }
 }
 
 /// The invariant holds wherever the engine gets.
-pub proof fn lemma_reaches_inv(e: Engine, e2: Engine)
+pub proof fn lemma_moves_inv(e: Engine, e2: Engine, quiet: bool)
     requires
         inv(e),
-        reaches(e, e2),
+        moves(e, e2, quiet),
     ensures
         inv(e2),
 {
-    let steps = choose|steps: Seq<Step>| #[trigger] runs(e, steps) && run(e, steps) == e2;
+    let steps = choose|steps: Seq<Step>| #[trigger]
+        runs(e, steps) && run(e, steps) == e2 && (quiet ==> all_silent(steps));
     lemma_run_inv(e, steps);
 }
 
@@ -77,6 +96,240 @@ proof fn lemma_run_inv(e: Engine, steps: Seq<Step>)
         lemma_run_inv(e, steps.drop_last());
         lemma_step(before, steps.last(), after(before, steps.last()));
     }
+}
+
+/// A block table gets `blocks`, which no table has; those that are cached are evicted for it.
+pub proof fn lemma_takes_blocks(e: Engine, id: int, g: int, blocks: Seq<int>) -> (e2: Engine)
+    requires
+        inv(e),
+        e.has(id) && e.seqs[id].seat is Some,
+        0 <= g < e.groups(),
+        blocks.no_duplicates(),
+        forall|k: int|
+            0 <= k < blocks.len() ==> 0 <= #[trigger] blocks[k] < e.shape.num_blocks[g] && !e.held(
+                g,
+                blocks[k],
+            ),
+    ensures
+        rearranges(e, e2),
+        e2 == (Engine {
+            registered: e2.registered,
+            evicted: e2.evicted,
+            ..e.put(id, lengthened(e.seqs[id], g, blocks))
+        }),
+        forall|b: (int, int)| #[trigger]
+            e2.registered.dom().contains(b) <==> e.registered.dom().contains(b) && !(b.0 == g
+                && blocks.contains(b.1)),
+        forall|b: (int, int)| #[trigger]
+            e2.registered.dom().contains(b) ==> e2.registered[b] == e.registered[b],
+    decreases blocks.len(),
+{
+    let s = e.seqs[id];
+    assert(inv_sequence(e, s));
+    if blocks.len() == 0 {
+        lemma_stays(e);
+        assert(s.tables.update(g, s.tables[g] + blocks) =~= s.tables);
+        assert(e.seqs.insert(id, s) =~= e.seqs);
+        return e;
+    }
+    let few = blocks.drop_last();
+    let b = blocks.last();
+    let e1 = lemma_takes_blocks(e, id, g, few);
+    assert(blocks[blocks.len() - 1] == b);
+    assert(!e1.held(g, b)) by {
+        if e1.held(g, b) {
+            let (a, i) = choose|a: int, i: int| #[trigger]
+                e1.block(a, g, i) == b && e1.has_block(a, g, i);
+            if a == id && i >= s.tables[g].len() {
+                assert(few[i - s.tables[g].len()] == b);
+                assert(blocks[i - s.tables[g].len()] == b);
+            } else {
+                assert(e.has_block(a, g, i) && e.block(a, g, i) == b);
+            }
+        }
+    }
+    let e2 = if e1.registered.dom().contains((g, b)) {
+        let step = Step::Evict { group: g, block: b };
+        lemma_moves_on(e, e1, step, true);
+        after(e1, step)
+    } else {
+        e1
+    };
+    assert forall|a: int, i: int| #[trigger] e2.block(a, g, i) == b implies !e2.has_block(
+        a,
+        g,
+        i,
+    ) by {
+        assert(e1.block(a, g, i) == b);
+    }
+    let step = Step::Grow { id, group: g, block: b };
+    lemma_moves_on(e, e2, step, true);
+    assert(s.tables.update(g, s.tables[g] + few).update(g, (s.tables[g] + few).push(b))
+        =~= s.tables.update(g, s.tables[g] + blocks)) by {
+        assert((s.tables[g] + few).push(b) =~= s.tables[g] + blocks);
+    }
+    let e3 = after(e2, step);
+    assert(e3.seqs =~= e.seqs.insert(id, lengthened(s, g, blocks)));
+    assert forall|k: (int, int)| #[trigger]
+        e3.registered.dom().contains(k) <==> e.registered.dom().contains(k) && !(k.0 == g
+            && blocks.contains(k.1)) by {
+        if blocks.contains(k.1) {
+            let j = blocks.index_of(k.1);
+            assert(j < few.len() ==> few[j] == k.1);
+        }
+        if few.contains(k.1) {
+            assert(blocks[few.index_of(k.1)] == k.1);
+        }
+    }
+    e3
+}
+
+pub open spec fn lengthened(s: Sequence, g: int, blocks: Seq<int>) -> Sequence {
+    Sequence { tables: s.tables.update(g, s.tables[g] + blocks), ..s }
+}
+
+/// Tables of sequence `s`, those of the first `n` groups with what `gains` has for them.
+pub open spec fn gained(s: Sequence, gains: Seq<Seq<int>>, n: int) -> Sequence {
+    let tables = Seq::new(
+        s.tables.len(),
+        |g: int|
+            if g < n {
+                s.tables[g] + gains[g]
+            } else {
+                s.tables[g]
+            },
+    );
+    Sequence { tables, ..s }
+}
+
+/// Blocks of group `g` that no table has.
+pub open spec fn unheld(e: Engine, g: int, blocks: Seq<int>) -> bool {
+    &&& blocks.no_duplicates()
+    &&& forall|k: int|
+        0 <= k < blocks.len() ==> 0 <= #[trigger] blocks[k] < e.shape.num_blocks[g] && !e.held(
+            g,
+            blocks[k],
+        )
+}
+
+/// The tables of sequence `id` get `gains`, in the first `n` groups.
+pub proof fn lemma_takes_gains(e: Engine, id: int, gains: Seq<Seq<int>>, n: int) -> (e2: Engine)
+    requires
+        inv(e),
+        e.has(id) && e.seqs[id].seat is Some,
+        0 <= n <= e.groups(),
+        gains.len() == e.groups(),
+        forall|g: int| 0 <= g < n ==> unheld(e, g, #[trigger] gains[g]),
+    ensures
+        rearranges(e, e2),
+        e2 == (Engine {
+            registered: e2.registered,
+            evicted: e2.evicted,
+            ..e.put(id, gained(e.seqs[id], gains, n))
+        }),
+        forall|b: (int, int)| #[trigger]
+            e2.registered.dom().contains(b) <==> e.registered.dom().contains(b) && !(0 <= b.0 < n
+                && gains[b.0].contains(b.1)),
+        forall|b: (int, int)| #[trigger]
+            e2.registered.dom().contains(b) ==> e2.registered[b] == e.registered[b],
+    decreases n,
+{
+    let s = e.seqs[id];
+    assert(inv_sequence(e, s));
+    if n == 0 {
+        lemma_stays(e);
+        assert(gained(s, gains, n).tables =~= s.tables);
+        assert(e.seqs.insert(id, s) =~= e.seqs);
+        return e;
+    }
+    let g = n - 1;
+    let e1 = lemma_takes_gains(e, id, gains, g);
+    let new = gains[g];
+    assert(unheld(e, g, new));
+    assert forall|k: int| 0 <= k < new.len() implies 0 <= #[trigger] new[k] < e1.shape.num_blocks[g]
+        && !e1.held(g, new[k]) by {
+        if e1.held(g, new[k]) {
+            let (a, i) = choose|a: int, i: int| #[trigger]
+                e1.block(a, g, i) == new[k] && e1.has_block(a, g, i);
+            assert(e.block(a, g, i) == new[k] && e.has_block(a, g, i));
+        }
+    }
+    lemma_moves_inv(e, e1, true);
+    let e2 = lemma_takes_blocks(e1, id, g, new);
+    lemma_moves_trans(e, e1, e2, true);
+    assert(e2.seqs[id].tables =~= gained(s, gains, n).tables);
+    assert(e2.seqs =~= e.seqs.insert(id, e2.seqs[id]));
+    e2
+}
+
+/// Block `b` of group `g` is a sealed one that may be registered for `prefix`.
+pub open spec fn registrable(e: Engine, g: int, b: int, prefix: Prefix) -> bool {
+    exists|id: int, i: int|
+        #![trigger e.block(id, g, i)]
+        e.has_block(id, g, i) && e.block(id, g, i) == b && i < e.sealed(id) && block_prefix(
+            e,
+            id,
+            i,
+        ) == prefix
+}
+
+/// All of `cache` is registered or may be: every block of the groups before `g`, and the blocks
+/// below `n` of group `g`, is registered as `cache` has it.
+pub proof fn lemma_registers(
+    e: Engine,
+    cache: spec_fn(int, int) -> Option<Prefix>,
+    g: int,
+    n: int,
+) -> (e2: Engine)
+    requires
+        0 <= g <= e.groups(),
+        0 <= n,
+        forall|h: int, b: int| #[trigger]
+            e.registered.dom().contains((h, b)) ==> cache(h, b) == Some(e.registered[(h, b)]),
+        forall|h: int, b: int|
+            cache(h, b) is Some && !e.registered.dom().contains((h, b)) ==> registrable(
+                e,
+                h,
+                b,
+                (#[trigger] cache(h, b))->0,
+            ),
+    ensures
+        rearranges(e, e2),
+        e2 == (Engine { registered: e2.registered, ..e }),
+        forall|h: int, b: int| #[trigger]
+            e2.registered.dom().contains((h, b)) <==> e.registered.dom().contains((h, b)) || (cache(
+                h,
+                b,
+            ) is Some && 0 <= b && 0 <= h && (h < g && b < e.shape.num_blocks[h] || h == g && b
+                < n)),
+        forall|h: int, b: int| #[trigger]
+            e2.registered.dom().contains((h, b)) ==> cache(h, b) == Some(e2.registered[(h, b)]),
+    decreases g, n,
+{
+    if n == 0 {
+        if g == 0 {
+            lemma_stays(e);
+            return e;
+        }
+        return lemma_registers(e, cache, g - 1, e.shape.num_blocks[g - 1] as int);
+    }
+    let b = n - 1;
+    let e1 = lemma_registers(e, cache, g, b);
+    if cache(g, b) is None || e1.registered.dom().contains((g, b)) {
+        return e1;
+    }
+    let (id, i) = choose|id: int, i: int|
+        #![trigger e.block(id, g, i)]
+        e.has_block(id, g, i) && e.block(id, g, i) == b && i < e.sealed(id) && block_prefix(
+            e,
+            id,
+            i,
+        ) == cache(g, b)->0;
+    assert(registrable(e, g, b, cache(g, b)->0));
+    let step = Step::Register { id, group: g, index: i };
+    assert(e1.has_block(id, g, i) && e1.block(id, g, i) == b);
+    lemma_moves_on(e, e1, step, true);
+    after(e1, step)
 }
 
 } // verus!

@@ -1,0 +1,338 @@
+//! What stays linked when a call changes one sequence, or none.
+use super::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// The machine sees no difference.
+pub open spec fn same_seq(c: Sequence, d: Sequence) -> bool {
+    &&& in_use(c) == in_use(d)
+    &&& in_use(c) ==> d == (Sequence {
+        planned: d.planned,
+        pending: d.pending,
+        in_flight: d.in_flight,
+        ..c
+    })
+}
+
+/// No name that was given out can be given out again.
+pub open spec fn same_names(a: Scheduler, b: Scheduler) -> bool {
+    &&& a.seqs@.len() <= b.seqs@.len()
+    &&& forall|i: int|
+        #![trigger a.seqs@[i]]
+        #![trigger b.seqs@[i]]
+        0 <= i < a.seqs@.len() ==> {
+            &&& a.seqs@[i].generation <= b.seqs@[i].generation
+            &&& a.seqs@[i].generation == b.seqs@[i].generation && !a.free_entries@.contains(
+                i as u32,
+            ) ==> !b.free_entries@.contains(i as u32)
+        }
+}
+
+/// Every table but those of `seat` is the same.
+pub open spec fn same_tables(a: Scheduler, b: Scheduler, seat: int) -> bool {
+    &&& a.config == b.config
+    &&& a.groups@.len() == b.groups@.len()
+    &&& forall|g: int|
+        0 <= g < b.groups@.len() ==> a.groups@[g].num_blocks() == (
+        #[trigger] b.groups@[g]).num_blocks()
+    &&& forall|g: int, s: int|
+        #![trigger b.groups@[g].seat(s)]
+        0 <= g < b.groups@.len() && 0 <= s < a.config.max_seqs && s != seat ==> b.groups@[g].seat(
+            s,
+        ).table == a.groups@[g].seat(s).table
+}
+
+/// The cache is the same.
+pub open spec fn same_cache(a: Seq<LayerGroup>, b: Seq<LayerGroup>) -> bool {
+    &&& a.len() == b.len()
+    &&& forall|g: int, x: int|
+        #![trigger b[g].cached(x)]
+        0 <= g < b.len() ==> b[g].cached(x) == a[g].cached(x)
+}
+
+/// Nothing but entry `i` and the tables of `seat` changed for the machine.
+pub open spec fn same_but(a: Scheduler, b: Scheduler, i: int, seat: int) -> bool {
+    &&& same_names(a, b)
+    &&& same_tables(a, b, seat)
+    &&& a.seqs@.len() == b.seqs@.len()
+    &&& forall|j: int|
+        #![trigger a.seqs@[j]]
+        #![trigger b.seqs@[j]]
+        0 <= j < a.seqs@.len() && j != i ==> same_seq(a.seqs@[j], b.seqs@[j]) && (a.seqs@[j].live()
+            ==> a.seqs@[j].seat < a.config.max_seqs && a.seqs@[j].seat != seat)
+}
+
+/// Entry and round can be read off a name.
+pub proof fn lemma_name(i: u32, generation: u32)
+    ensures
+        place(spec_seq_id(i, generation)) == i,
+        spec_seq_id(i, generation) as int / 0x1_0000_0000 == generation,
+{
+}
+
+/// An entry in use and its machine's id.
+pub proof fn lemma_id(s: Scheduler, l: Link, i: int)
+    requires
+        names_linked(s, l),
+        seqs_linked(s, l),
+        s.seqs_ok(),
+        0 <= i < s.seqs@.len(),
+        in_use(s.seqs@[i]),
+    ensures
+        seq_linked(s, l, i),
+        0 <= l.id(s, i) < l.names.len(),
+        l.names[l.id(s, i)] == name_of(s, i),
+        place(name_of(s, i)) == i,
+{
+    lemma_name(i as u32, s.seqs@[i].generation);
+    assert(seq_linked(s, l, i));
+}
+
+/// The entry of a sequence of the machine.
+pub proof fn lemma_placed(s: Scheduler, l: Link, id: int) -> (i: int)
+    requires
+        names_linked(s, l),
+        seqs_linked(s, l),
+        s.seqs_ok(),
+        l.engine.has(id),
+    ensures
+        i == place(l.names[id]),
+        0 <= i < s.seqs@.len() && in_use(s.seqs@[i]),
+        l.id(s, i) == id,
+        seq_linked(s, l, i),
+{
+    let i = place(l.names[id]);
+    assert(placed(s, l, id));
+    lemma_id(s, l, i);
+    i
+}
+
+pub proof fn lemma_same_names(a: Scheduler, b: Scheduler, l: Link)
+    requires
+        names_linked(a, l),
+        same_names(a, b),
+    ensures
+        names_linked(b, l),
+{
+    assert forall|id: int| 0 <= id < l.names.len() implies spent(b, #[trigger] l.names[id]) by {
+        assert(spent(a, l.names[id]));
+        let i = place(l.names[id]);
+        assert(a.seqs@[i].generation <= b.seqs@[i].generation);
+    }
+}
+
+/// Entry `i` is in use.
+pub open spec fn used(s: Scheduler, i: int) -> bool {
+    0 <= i < s.seqs@.len() && in_use(s.seqs@[i])
+}
+
+/// The machines have the same sequences, but for `id`.
+pub open spec fn same_others(e: model::Engine, e2: model::Engine, id: int) -> bool {
+    forall|j: int|
+        #![trigger e.has(j)]
+        #![trigger e2.has(j)]
+        j != id ==> e.has(j) == e2.has(j) && (e.has(j) ==> e.seqs[j] == e2.seqs[j])
+}
+
+/// Scheduler and machine both changed nothing but entry `i`, and agree on it.
+pub open spec fn changed_alike(
+    a: Scheduler,
+    b: Scheduler,
+    l: Link,
+    e2: model::Engine,
+    i: int,
+    seat: int,
+) -> bool {
+    &&& same_but(a, b, i, seat)
+    &&& same_others(
+        l.engine,
+        e2,
+        if used(a, i) {
+            l.id(a, i)
+        } else {
+            -1
+        },
+    )
+    &&& used(b, i) ==> {
+        &&& used(a, i)
+        &&& b.seqs@[i].generation == a.seqs@[i].generation
+        &&& seq_linked(b, l.with(e2), i)
+    }
+    &&& used(a, i) && !used(b, i) ==> !e2.has(l.id(a, i)) && entries_of(a.queue@, i) == 0
+}
+
+pub proof fn lemma_seqs_relinked(
+    a: Scheduler,
+    b: Scheduler,
+    l: Link,
+    e2: model::Engine,
+    i: int,
+    seat: int,
+)
+    requires
+        names_linked(a, l),
+        seqs_linked(a, l),
+        a.seqs_ok(),
+        e2.next_id == l.engine.next_id,
+        model::inv_ids(e2),
+        changed_alike(a, b, l, e2, i, seat),
+    ensures
+        names_linked(b, l.with(e2)),
+        seqs_linked(b, l.with(e2)),
+{
+    let m = l.with(e2);
+    lemma_same_names(a, b, l);
+    if used(a, i) {
+        lemma_id(a, l, i);
+    }
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && in_use(#[trigger] b.seqs@[j]) implies seq_linked(b, m, j) by {
+        if j != i {
+            assert(same_seq(a.seqs@[j], b.seqs@[j]));
+            lemma_id(a, l, j);
+            assert(l.engine.has(l.id(a, j)));
+            assert(tables_of(b.groups@, b.seqs@[j]) =~= tables_of(a.groups@, a.seqs@[j]));
+        }
+    }
+    assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
+        assert(l.engine.has(id) || used(a, i) && id == l.id(a, i));
+        let j = if l.engine.has(id) {
+            lemma_placed(a, l, id)
+        } else {
+            i
+        };
+        if j != i {
+            assert(same_seq(a.seqs@[j], b.seqs@[j]));
+        }
+    }
+}
+
+/// Names of the entries in the queue are the same, so the queue is what it was.
+pub proof fn lemma_plans_relinked(a: Scheduler, b: Scheduler, l: Link, e2: model::Engine)
+    requires
+        plans_linked(a, l),
+        a.queue_ok(),
+        e2.plans == l.engine.plans,
+        b.plans == a.plans,
+        b.queue@.len() - b.draft == a.queue@.len() - a.draft,
+        forall|k: int|
+            0 <= k < a.queue@.len() - a.draft ==> (#[trigger] b.queue@[k]) == a.queue@[k]
+                && b.seqs@[a.queue@[k].seq as int].generation
+                == a.seqs@[a.queue@[k].seq as int].generation,
+    ensures
+        plans_linked(b, l.with(e2)),
+{
+    let n = a.queue@.len() - a.draft;
+    assert forall|k: int| 0 <= k < n implies #[trigger] flights(e2.plans)[k] == flight_of(
+        b,
+        l.with(e2),
+        b.queue@[k],
+    ) by {
+        assert(b.queue@[k] == a.queue@[k]);
+        assert(name_of(b, a.queue@[k].seq as int) == name_of(a, a.queue@[k].seq as int));
+    }
+}
+
+pub proof fn lemma_same_cache(a: Seq<LayerGroup>, b: Seq<LayerGroup>, e: model::Engine)
+    requires
+        cache_linked(a, e),
+        same_cache(a, b),
+    ensures
+        cache_linked(b, e),
+{
+    assert(forall|g: int, x: int| #[trigger] cache_of(b, g, x) == cache_of(a, g, x));
+}
+
+pub proof fn lemma_same_cache_twice(
+    a: Seq<LayerGroup>,
+    b: Seq<LayerGroup>,
+    c: Seq<LayerGroup>,
+    d: Seq<LayerGroup>,
+)
+    requires
+        same_cache(a, b),
+        same_cache(b, c),
+        same_cache(c, d),
+    ensures
+        same_cache(a, d),
+{
+    assert forall|g: int, x: int| #![trigger d[g].cached(x)] 0 <= g < d.len() implies d[g].cached(x)
+        == a[g].cached(x) by {
+        assert(c[g].cached(x) == b[g].cached(x));
+    }
+}
+
+/// Scheduler and machine are linked again when both changed sequence `i` alone.
+pub proof fn lemma_relinked(
+    a: Scheduler,
+    b: Scheduler,
+    l: Link,
+    e2: model::Engine,
+    i: int,
+    seat: int,
+)
+    requires
+        linked(a, l),
+        a.seqs_ok(),
+        a.queue_ok(),
+        model::inv(e2),
+        e2 == (model::Engine {
+            seqs: e2.seqs,
+            registered: e2.registered,
+            content: e2.content,
+            evicted: e2.evicted,
+            ..l.engine
+        }),
+        cache_linked(b.groups@, e2),
+        changed_alike(a, b, l, e2, i, seat),
+        b.plans == a.plans,
+        b.queue@.len() - b.draft == a.queue@.len() - a.draft,
+        forall|k: int|
+            0 <= k < a.queue@.len() - a.draft ==> (#[trigger] b.queue@[k]) == a.queue@[k],
+    ensures
+        linked(b, l.with(e2)),
+{
+    lemma_seqs_relinked(a, b, l, e2, i, seat);
+    assert forall|k: int| 0 <= k < a.queue@.len() - a.draft implies (#[trigger] b.queue@[k])
+        == a.queue@[k] && b.seqs@[a.queue@[k].seq as int].generation
+        == a.seqs@[a.queue@[k].seq as int].generation by {
+        let j = a.queue@[k].seq as int;
+        assert(a.seqs@[j].live());
+        if j == i {
+            lemma_entries_some(a.queue@, k);
+        } else {
+            assert(same_seq(a.seqs@[j], b.seqs@[j]));
+        }
+    }
+    lemma_plans_relinked(a, b, l, e2);
+}
+
+/// No plan in flight names a sequence that the queue does not name.
+pub proof fn lemma_not_flying(s: Scheduler, l: Link, i: int)
+    requires
+        linked(s, l),
+        s.seqs_ok(),
+        s.queue_ok(),
+        0 <= i < s.seqs@.len(),
+        in_use(s.seqs@[i]),
+        entries_of(s.queue@, i) == 0,
+    ensures
+        !l.engine.in_flight(l.id(s, i)),
+{
+    let (e, id) = (l.engine, l.id(s, i));
+    if e.in_flight(id) {
+        let n = choose|n: int|
+            0 <= n < e.plans.len() && (#[trigger] e.plans[n]).chunks.dom().contains(id);
+        assert(model::inv_order(e.plans[n]));
+        let k = lemma_flies(e.plans, n, e.plans[n].order.index_of(id));
+        assert(flights(e.plans)[k] == flight_of(s, l, s.queue@[k]));
+        let j = s.queue@[k].seq as int;
+        assert(s.seqs@[j].live());
+        lemma_id(s, l, i);
+        lemma_id(s, l, j);
+        lemma_entries_some(s.queue@, k);
+    }
+}
+
+} // verus!
