@@ -22,7 +22,9 @@ DEFAULTS = {
 def gemma3_text(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The text model's entries of a Gemma 3 config.json, in the form that the others have."""
     own = raw.get("text_config") or raw
-    text: dict[str, Any] = DEFAULTS | {"dtype": raw.get("dtype") or raw.get("torch_dtype")} | dict(own)
+    text: dict[str, Any] = (
+        DEFAULTS | {"dtype": raw.get("dtype") or raw.get("torch_dtype")} | dict(own)
+    )
     if text.get("use_bidirectional_attention"):
         raise ModelError("Gemma 3 models with bidirectional attention are not supported")
     for name in ("attn_logit_softcapping", "final_logit_softcapping"):

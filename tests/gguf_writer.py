@@ -25,14 +25,22 @@ _NAMES = {
     "mlp.down_proj": "ffn_down",
 }
 
+_GEMMA3_NAMES = _NAMES | {
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}
+
 
 def write_gguf(folder: Path, path: Path, quantisation: str = "F32", **metadata: Any) -> None:
     """Writes the folder's model; `metadata` replaces or adds tokenizer entries."""
-    from gguf import GGMLQuantizationType, GGUFWriter, quantize
+    from gguf import GGMLQuantizationType, GGUFWriter, RopeScalingType, quantize
     from safetensors.numpy import load_file
 
     config = json.loads((folder / "config.json").read_text())
-    architecture = "qwen" + config["model_type"][4:] if "qwen" in config["model_type"] else "llama"
+    kind_of = config["model_type"]
+    gemma = kind_of == "gemma3_text"
+    architecture = "gemma3" if gemma else kind_of if "qwen" in kind_of else "llama"
     writer = GGUFWriter(path, architecture)
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_embedding_length(config["hidden_size"])
@@ -43,30 +51,37 @@ def write_gguf(folder: Path, path: Path, quantisation: str = "F32", **metadata: 
         writer.add_key_length(config["head_dim"])
         writer.add_value_length(config["head_dim"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+    rope = config["rope_parameters"]
+    if gemma:
+        rope = rope["full_attention"]
+        writer.add_sliding_window(config["sliding_window"])
+        writer.add_rope_scaling_type(RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    writer.add_rope_freq_base(rope["rope_theta"])
     writer.add_context_length(config["max_position_embeddings"])
     _add_tokenizer(writer, folder, metadata)
     kind = GGMLQuantizationType[quantisation]
     for name, value in load_file(folder / "model.safetensors").items():
-        array = value
+        array = value + 1 if gemma and name.endswith("norm.weight") else value
         if architecture == "llama" and ("q_proj" in name or "k_proj" in name):
             heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
             halves = array.reshape(heads, 2, array.shape[0] // heads // 2, array.shape[1])
             array = np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(array.shape)
         raw = kind if array.ndim == 2 and array.shape[1] % 32 == 0 else GGMLQuantizationType.F32
-        writer.add_tensor(_gguf_name(name), quantize(array, raw), raw_dtype=raw)
+        writer.add_tensor(_gguf_name(name, gemma), quantize(array, raw), raw_dtype=raw)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def _gguf_name(name: str) -> str:
-    if name in _NAMES:
-        return _NAMES[name]
+def _gguf_name(name: str, gemma: bool) -> str:
+    names = _GEMMA3_NAMES if gemma else _NAMES
+    if name in names:
+        return names[name]
     _, _, layer, rest = name.split(".", 3)
     module, _, kind = rest.rpartition(".")
-    return f"blk.{layer}.{_NAMES[module]}.{kind}"
+    return f"blk.{layer}.{names[module]}.{kind}"
 
 
 def _add_tokenizer(writer: Any, folder: Path, metadata: dict[str, Any]) -> None:

@@ -25,9 +25,9 @@ def neighbour_cells(requests: Requests, full: bool) -> Iterator[Cell]:
             length=3 if crowd else None,
             outputs=None if count < 10 else 12 if full else 3 if crowd else 6,
         )
-        options = {"num_blocks": 2 * count + 96, "max_seqs": 320, "max_batched_tokens": 320}
+        options = {"num_blocks": 2 * count + 96, "max_seqs": 320, "max_batched_tokens": 1024}
         yield Cell(
-            f"neighbours-{count}", "neighbours", f"among {count} others", (company + lone,),
+            f"neighbours-{count}", "neighbours", f"among {count} others", (lone + company,),
             options if crowd else {"max_seqs": 80, "max_batched_tokens": 320}, needs=BATCH,
         )  # fmt: skip
 

@@ -73,6 +73,7 @@ def hit_cells(requests: Requests, full: bool) -> Iterator[Cell]:
 def _donor_cells(requests: Requests, victim: Job) -> Iterator[Cell]:
     page = requests.page
     one = Arrival(victim, watched=True)
+    half = Arrival(replace(victim, prompt=victim.prompt + requests.prompt(2 * page, 3)))
     chunks = {"max_batched_tokens": page}
     yield Cell(
         "twins", "cache", "two equal prompts in one step", ((one, one),),
@@ -81,9 +82,8 @@ def _donor_cells(requests: Requests, victim: Job) -> Iterator[Cell]:
     yield Cell("twins-plain", "cache", "equal requests at once", ((one,) * 4,), needs=BATCH)
     yield Cell(
         "donor-running", "cache", "while the donor still prefills, a page at a time",
-        ((Arrival(requests.long), one),), chunks, needs=BATCH | {"budget"},
+        ((half, one),), chunks, needs=BATCH | {"budget"},
     )  # fmt: skip
-    half = Arrival(replace(victim, prompt=victim.prompt + requests.prompt(2 * page, 3)))
     yield Cell(
         "donor-half-done", "cache", "with a donor whose prefill is half done",
         ((Arrival(requests.job(3)), half, replace(one, after=2)),), chunks,
@@ -124,7 +124,7 @@ def preemption_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     """Pools so small that sequences lose their pages and are computed again."""
     page = requests.page
     for at in (1, 8, 31) if full else (1, 8):
-        yield _preempted_at(requests, at)
+        yield preempted_at(requests, at)
     many = requests.watched + requests.company(6 if full else 3)
     most = max(len(a.job.prompt) for a in many) + requests.outputs
     pages = -(-most // page) + (4 if full else 2)
@@ -143,7 +143,7 @@ def preemption_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     )  # fmt: skip
 
 
-def _preempted_at(requests: Requests, at: int) -> Cell:
+def preempted_at(requests: Requests, at: int) -> Cell:
     """The younger of two requests is preempted when it has given `at` outputs.
 
     Both compute one row a step. The older one's row of output `at` + 1 begins a page at the
@@ -175,7 +175,7 @@ def page_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     )  # fmt: skip
     flood = tuple(
         Arrival(requests.job(2 * requests.page, 60 + 9 * i, outputs=3), after=i // 2)
-        for i in range(24)
+        for i in range(48)
     )
     held = Arrival(requests.job(2 * requests.page + 2, 9, outputs=16), watched=True)
     again = tuple(replace(held, after=when) for when in (4, 9))
