@@ -127,6 +127,8 @@ def row_kernel_cells(cells: Cells, schedule: Schedule, control: Control) -> None
     """RMSNorm and RoPE with its KV write: rows alone against every row count."""
     shape = schedule.shape
     norm = norm_launch(schedule, "norm", 1, "down_sums")
+    gemma = replace(schedule, shape=replace(shape, sandwich_norms=True))
+    sandwich = norm_launch(gemma, "norm", 1, "down_sums", "ffn_out_norm")
     rope = rope_launch(schedule, 0)
     weight = values("normal", 1, shape.hidden, seed=3)[0]
     width = schedule.qkv.n
@@ -141,6 +143,13 @@ def row_kernel_cells(cells: Cells, schedule: Schedule, control: Control) -> None
             after, out = torch.full((2, rows, shape.hidden), float("nan"), device="cuda").to(r)
             tensors = [count(rows), s[first:].contiguous(), r[first:].contiguous(), weight, after]
             run(norm, rows, [*tensors, out], control)
+            return torch.cat([after, out], dim=1)
+
+        def both(first: int, rows: int, s=sums, r=residual) -> torch.Tensor:
+            after, out = torch.full((2, rows, shape.hidden), float("nan"), device="cuda").to(r)
+            own, last = weight.float(), weight.float().flip(0)
+            tensors = [count(rows), s[first:].contiguous(), own, r[first:].contiguous(), last]
+            run(sandwich, rows, [*tensors, after, out], control)
             return torch.cat([after, out], dim=1)
 
         def turned(first: int, rows: int, qkv=qkv, positions=positions) -> torch.Tensor:
@@ -161,6 +170,10 @@ def row_kernel_cells(cells: Cells, schedule: Schedule, control: Control) -> None
             cells.check("rms_norm", f"{data}, all of {rows}", normed(0, rows)[:few], alone[:few])
         if control is not unchanged:
             continue
+        alone = torch.cat([both(i, 1) for i in range(1024)])
+        for rows in ROWS:
+            few, cell = min(rows, 1024), f"{data}, all of {rows}"
+            cells.check("sandwich_norm", cell, both(0, rows)[:few], alone[:few])
         turns = {i: turned(i, 1)[0] for i in (0, 3, 14, 63, 127, 254, 255, 256, 999, 4095)}
         for rows in ROWS:
             out = turned(0, rows)
@@ -236,7 +249,14 @@ def main() -> int:
     row_kernel_cells(cells, schedule, unchanged)
     attention_cells(cells, schedule, unchanged)
     zero_lane_cells(cells, schedule)
-    for name in ("rms_norm", "rope_kv_write", "attention", "zero lanes, bf16", "zero lanes, fp16"):
+    for name in (
+        "rms_norm",
+        "sandwich_norm",
+        "rope_kv_write",
+        "attention",
+        "zero lanes, bf16",
+        "zero lanes, fp16",
+    ):
         print(name, cells.held.get(name, 0), "cells held,", cells.failed.get(name, 0), "failed")
     print("\n".join(cells.first), flush=True)
     report: dict = {"held": cells.held, "failed": cells.failed, "first": cells.first}
