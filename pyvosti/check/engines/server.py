@@ -244,14 +244,15 @@ def _positions(logprobs: dict[str, Any]) -> Iterator[tuple[int, list[tuple[int, 
     values = logprobs.get("token_logprobs") or []
     tops = logprobs.get("top_logprobs") or [{}] * len(tokens)
     for token, value, top in zip(tokens, values, tops, strict=True):
-        listed = [(_crc(token), float(value))]
-        yield _crc(token), listed + [(_crc(text), float(v)) for text, v in sorted(top.items())]
+        listed = [(_id(token), float(value))]
+        yield _id(token), listed + [(_id(text), float(v)) for text, v in sorted(top.items())]
 
 
 def _number(entry: dict[str, Any]) -> int:
-    """A token's id, or a number of its text where the server gives no ids."""
-    return int(entry["id"]) if "id" in entry else _crc(entry["token"])
+    return int(entry["id"]) if "id" in entry else _id(entry["token"])
 
 
-def _crc(text: str) -> int:
-    return zlib.crc32(text.encode())
+def _id(text: str) -> int:
+    """A token's id as vLLM writes it on request, or a number of its text where none is given."""
+    prefix, _, number = text.partition(":")
+    return int(number) if prefix == "token_id" else zlib.crc32(text.encode())
