@@ -79,11 +79,11 @@ batch-invariant mode on the same kind of GPU.
 """
 
 CONTEXTS = """\
-The same shape by context: twenty decode steps over KV that fills the context.
+Llama-3.1-8B by context: twenty decode steps over KV that fills the context.
 """
 
 SERVED = """\
-The same, through `pyvosti`'s session: requests, verified engine, GPU sampler, text as it comes; two
+Llama-3.1-8B through `pyvosti`'s session: requests, verified engine, GPU sampler, text as it comes; two
 plans in flight. Milliseconds between two tokens of all sequences, the median of the run.
 """
 
