@@ -78,6 +78,13 @@ verify-stable *args:
 mutants *args:
     @python3 -u scripts/mutants.py {{ args }}
 
+# Prove the GPU kernels (no GPU needed) and write the certificates that ship with them
+certify *args: setup
+    @{{ install }} "$(echo dist/*.whl)[test]"
+    @rm -rf triton_kernels/certificates
+    .venv/bin/pyvosti certify --shape smollm2-135m --no-corpus --output triton_kernels/certificates
+    .venv/bin/pyvosti certify --output triton_kernels/certificates {{ args }}
+
 # Count every escape hatch in the verified code and compare with verus-proofs/TRUSTED.md
 audit:
     @python3 scripts/audit.py

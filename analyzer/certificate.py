@@ -42,6 +42,9 @@ ROW_FUNCTIONS = {
 No theorem speaks of `log_softmax`: log-probabilities are reported, nothing is drawn from them.
 """
 
+UNTRUSTED = ("certify.py", "explain.py", "mutation.py", "shapes.py")
+"""Files of the analyzer that no certificate depends on."""
+
 
 def shipped_store() -> Path:
     """The certificates that come with the kernels."""
@@ -57,10 +60,10 @@ def cache_store() -> Path:
 
 def analyzer_digest() -> str:
     """SHA-256 of the analyzer's source: another analyzer makes other certificates."""
-    folder = Path(__file__).parent
     state = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        state.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if path.name not in UNTRUSTED:
+            state.update(path.name.encode() + b"\0" + path.read_bytes())
     return state.hexdigest()
 
 

@@ -1,10 +1,12 @@
 """Makes certificates, each task in one of several processes.
 
-A task is a kernel to certify, two members of a family to compare, or a faulty kernel of the corpus.
+A task is a kernel to certify, two members of a family to compare, a faulty kernel of the corpus, or
+a mutant of a shipped kernel.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
@@ -25,7 +27,7 @@ from pyvosti.analyzer.ttgir import LoweringError
 from pyvosti.triton_kernels.compile import Spec, compiled, fingerprint
 
 Task = tuple[str, tuple[Any, ...]]
-"""("kernel", (spec, arch)), ("pair", (spec, spec, arch)) or ("fault", (name,))."""
+"""A name of `KINDS` and its function's arguments."""
 
 
 def certify_kernel(spec: Spec, arch: int) -> Certificate:
@@ -116,7 +118,31 @@ def find_fault(name: str) -> dict[str, Any]:
     return detail | {"seconds": report.seconds, "obligation": example and example.obligation}
 
 
-KINDS = {"kernel": certify_kernel, "pair": compare, "fault": find_fault}
+def judge_mutant(spec: Spec) -> dict[str, Any]:
+    """The verdict on an edited kernel, "invalid" if Triton refuses it, and a digest of its TTIR."""
+    from pyvosti.analyzer.analyse import analyse
+    from pyvosti.analyzer.compiler import read_spec
+    from pyvosti.analyzer.kernel_contracts import contract_of
+    from pyvosti.analyzer.ttir import NotAnalysable
+
+    try:
+        text, function = read_spec(spec)
+    except NotAnalysable as error:
+        return {"verdict": "not analysable", "reason": str(error), "ttir": ""}
+    except Exception as error:  # whatever a changed program makes the compiler say
+        return {"verdict": "invalid", "reason": type(error).__name__, "ttir": ""}
+    report = analyse(function, contract_of(spec))
+    by = report.counterexample and report.counterexample.obligation
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"verdict": report.verdict, "reason": report.reason, "obligation": by, "ttir": digest}
+
+
+KINDS = {
+    "kernel": certify_kernel,
+    "pair": compare,
+    "fault": find_fault,
+    "mutant": judge_mutant,
+}
 
 
 def results_of(tasks: Sequence[Task], workers: int | None = None) -> Iterator[dict[str, Any]]:

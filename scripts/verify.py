@@ -3,9 +3,9 @@
 Checks the pinned versions; verifies vstd and the workspace's verified crates in an empty target
 folder, where each must print one `verification results` line with 0 errors; verifies again with the
 probes (`ensures false` from every trusted item), each of which must fail; runs the audit; compares
-row functions with certificates, and the GPU runner's launches with the proof's; prints the theorems
-with the assumptions they rest on, and a table by crate. The last line is JSON; its `verified` counts
-the project's crates, vstd's own functions stand under `crates`.
+row functions with certificates, and the GPU runner's launches with the proof's; prints the
+theorems with the assumptions they rest on, and a table by crate. The last line is JSON; its
+`verified` counts the project's crates, vstd's own functions stand under `crates`.
 
     verify.py [--record] [--seeds 1,2,3] [Verus arguments that verify no less]
 """
@@ -23,7 +23,7 @@ from typing import Any
 
 import audit
 from audit_scan import crates
-from certificates import check_certificates
+from certificates import certificates, check_certificates, row_functions
 from launch_list import check_launches
 from line_count import count
 from rust_source import SourceError
@@ -109,6 +109,11 @@ def print_certificates(root: Path) -> tuple[list[str], bool]:
         print("what a kernel does to a row is trusted, on a CPU as Rust, on a GPU as Triton")
     for fault in faults:
         print(f"certificates: {fault}")
+    if not pending and not faults:
+        files = certificates(root)
+        artifacts = sum(len(file["certificates"]) for file in files.values())
+        print(f"\ncertificates: {len(row_functions(root))} row functions, {len(files)} kernels, ")
+        print(f"{artifacts} artifacts; made by `just certify`, which proves them again")
     return pending, not faults
 
 

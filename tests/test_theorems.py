@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from pathlib import Path
 
@@ -49,9 +51,29 @@ def test_certificates_and_row_functions_go_together(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert check_certificates(tmp_path) == (["add", "norm"], [])
-    (tmp_path / CERTIFICATES / "norm.json").touch()
-    (tmp_path / CERTIFICATES / "rope.json").touch()
-    assert check_certificates(tmp_path) == (
-        [],
-        ["row function add has no certificate", "certificate rope has no row function"],
+    kernels = 'KERNELS = {\n    "argmax": argmax.argmax,\n    "rms_norm": rms_norm.rms_norm,\n}\n'
+    (tmp_path / "triton_kernels" / "compile.py").write_text(kernels, encoding="utf-8")
+    (tmp_path / "triton_kernels" / "rms_norm.py").write_text("x = 1\n", encoding="utf-8")
+    digest = hashlib.sha256(b"x = 1\n").hexdigest()
+    entry = {"name": "k-sm90", "verdict": "proved", "sources": {"rms_norm.py": digest}}
+
+    def faults(row_functions: list[str], **changed: object) -> list[str]:
+        file = {"row_functions": row_functions, "certificates": {"k-sm90": entry | changed}}
+        path = tmp_path / CERTIFICATES / "rms_norm.json"
+        path.write_text(json.dumps(file), encoding="utf-8")
+        return check_certificates(tmp_path)[1]
+
+    assert faults(["norm", "add"]) == ["argmax has no certificate"]
+    (tmp_path / CERTIFICATES / "argmax.json").write_text(
+        json.dumps({"row_functions": [], "certificates": {}}), encoding="utf-8"
     )
+    assert faults(["norm", "add"]) == ["argmax computes no row function"]
+    (tmp_path / CERTIFICATES / "argmax.json").write_text(
+        json.dumps({"row_functions": ["norm"], "certificates": {}}), encoding="utf-8"
+    )
+    assert check_certificates(tmp_path) == ([], [])
+    assert faults(["norm"]) == ["row function add has no certificate"]
+    assert faults(["norm", "add", "rope"]) == ["rms_norm computes rope, which is no row function"]
+    assert faults(["norm", "add"], verdict="unequal") == ["rms_norm k-sm90 is unequal"]
+    stale = faults(["norm", "add"], sources={"rms_norm.py": "0"})
+    assert stale == ["rms_norm was certified with another rms_norm.py: run `just certify`"]

@@ -41,7 +41,8 @@ class Task:
     """A kernel to run: pairs of launches are drawn until one differs.
 
     First twice with the rows that a counterexample names, then from the seed `first`, then from
-    the seeds 0 to `tries`.
+    the seeds 0 to `tries`. With `original`, another kernel with the same contract, each first
+    launch is also compared with that kernel's.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Task:
     hints: tuple[Hint, Hint] | None
     tries: int
     first: int = 1
+    original: Spec | None = None
 
     def attempts(self) -> Iterator[tuple[int, tuple[Hint | None, Hint | None]]]:
         """Seeds, and which row of how many is ours in each launch, where that is given."""
@@ -134,15 +136,19 @@ def spilled(contract: Contract, side: Side, after: dict[str, Array]) -> dict[str
 
 def replay(task: Task) -> dict[str, Any]:
     """Searches; says which seed showed a difference, and the two launches in numbers."""
+    changed = False
     for seed, world, a, b in pairs(task):
         results = [run(task.spec, side) for side in (a, b)]
+        if task.original is not None and not changed:
+            both = [results[0], run(task.original, a)]
+            changed = difference(task.contract, world, (a, a), both) is not None
         found = difference(task.contract, world, (a, b), results)
         found = found or spilled(task.contract, a, results[0])
         found = found or spilled(task.contract, b, results[1])
         if found is not None:
             launches = [{"row": s.row, "rows": s.rows, "grid": s.grid} for s in (a, b)]
             return {"name": task.name, "replayed": True, "seed": seed, "launches": launches} | found
-    return {"name": task.name, "replayed": False, "tries": task.tries}
+    return {"name": task.name, "replayed": False, "tries": task.tries, "changed": changed}
 
 
 def main() -> None:
