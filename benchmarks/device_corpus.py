@@ -40,13 +40,16 @@ def members(kernel: str, few: Spec, many: Spec) -> Control:
     return chosen
 
 
-def norm_rows(control: Control) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of the norm alone, and in one batch."""
+def norm_rows(control: Control, few: Spec) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of the norm alone, and in one batch, in the type of the artifact's residual."""
     hidden, splits = SCHEDULE.shape.hidden, SCHEDULE.down.splits
     launch = norm_launch(SCHEDULE, "norm", 1, "down_sums")
-    weight = values("normal", 1, hidden, seed=3)[0]
+    kind = torch.float32 if few.pointers[2] == "fp32" else torch.bfloat16
+    weight = values("normal", 1, hidden, seed=3)[0].to(kind)
     sums = values("cancelling", ROWS, splits * hidden, seed=5).float()
-    residual = values("cancelling", ROWS, hidden, seed=6)
+    if kind == torch.float32:
+        sums = sums * 1.0001 + 0.1  # more digits than bf16 has
+    residual = values("cancelling", ROWS, hidden, seed=6).to(kind)
 
     def normed(first: int, rows: int) -> torch.Tensor:
         after, out = torch.full((2, rows, hidden), float("nan"), device="cuda").to(residual)
@@ -57,7 +60,7 @@ def norm_rows(control: Control) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.cat([normed(i, 1) for i in range(ROWS)]), normed(0, ROWS)
 
 
-def softmax_rows(control: Control) -> tuple[torch.Tensor, torch.Tensor]:
+def softmax_rows(control: Control, few: Spec) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows of the log-softmax alone, and in one batch."""
     logits = values("normal", 64, SCHEDULE.shape.vocab, seed=8).float()
 
@@ -70,7 +73,7 @@ def softmax_rows(control: Control) -> tuple[torch.Tensor, torch.Tensor]:
     return alone, log_probabilities(logits)
 
 
-def attention_rows(control: Control) -> tuple[torch.Tensor, torch.Tensor]:
+def attention_rows(control: Control, few: Spec) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows at the end of a context, as in decode, and as one chunk."""
     shape, context, rows = SCHEDULE.shape, 1000, 100
     k = values("normal", context, shape.kv_heads * shape.head_dim, 11)
@@ -86,7 +89,7 @@ def attention_rows(control: Control) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.cat([attended(i, 1) for i in range(rows)]), attended(0, rows)
 
 
-ROW_MAKERS: dict[str, Callable[[Control], tuple[torch.Tensor, torch.Tensor]]] = {
+ROW_MAKERS: dict[str, Callable[[Control, Spec], tuple[torch.Tensor, torch.Tensor]]] = {
     "rms_norm": norm_rows,
     "log_softmax": softmax_rows,
     "attention_splits": attention_rows,
@@ -95,7 +98,7 @@ ROW_MAKERS: dict[str, Callable[[Control], tuple[torch.Tensor, torch.Tensor]]] = 
 
 def different(kernel: str, few: Spec, many: Spec) -> int:
     """Elements of all rows that differ between the two batches."""
-    alone, together = ROW_MAKERS[kernel](members(kernel, few, many))
+    alone, together = ROW_MAKERS[kernel](members(kernel, few, many), few)
     kind = torch.int16 if alone.element_size() == 2 else torch.int32
     return int((alone.view(kind) != together.view(kind)).sum())
 
