@@ -77,8 +77,6 @@ def _faults() -> tuple[Compiled, ...]:
     return (
         Compiled("norm_fused_in_large_batches", "fp fusion left on", (norm32, fused(norm32)),
                  "contracts a product and a sum"),
-        Compiled("log_softmax_fused_in_large_batches", "fp fusion left on",
-                 (softmax, fused(softmax)), "contracts a product and a sum"),
         Compiled("norm_of_an_unaligned_slice", "unspecialised alignment", (norm, unaligned(norm)),
                  "reduce in different trees"),
         Compiled("norm_warps_from_the_batch", batch,
