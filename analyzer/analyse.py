@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyvosti.analyzer import obligations as o
 from pyvosti.analyzer.contracts import Contract, Out
 from pyvosti.analyzer.coverage import schedule_coverage
 from pyvosti.analyzer.launch import Launch
 from pyvosti.analyzer.report import NOT_ANALYSABLE, PROVED, UNEQUAL, Obligation, Report
+from pyvosti.analyzer.split_states import folded_states, stored_states
 from pyvosti.analyzer.terms import Inconclusive, Terms
 from pyvosti.analyzer.ttir import Function, NotAnalysable, parse
 from pyvosti.analyzer.witness import counterexample
@@ -48,6 +50,26 @@ def analyse_pair(
         return Launch("A", terms, functions[0], a), Launch("B", terms, functions[1], b)
 
     return run(f"{a.kernel}/{b.kernel}", start, [("same_family", o.row_locality)])
+
+
+def analyse_split(
+    whole: tuple[Function, Contract], splits: tuple[Function, Contract],
+    combine: tuple[Function, Contract],
+) -> Report:  # fmt: skip
+    """Proves that attention in one kernel and in two stores the same bits for a row."""
+
+    def start(
+        a: tuple[Function, Contract], b: tuple[Function, Contract]
+    ) -> Callable[[], tuple[Launch, Launch]]:
+        terms = Terms()
+        return lambda: (Launch("A", terms, *a), Launch("B", terms, *b))
+
+    name = f"{whole[1].kernel}/{splits[1].kernel}+{combine[1].kernel}"
+    first = run(name, start(splits, whole), [("stored_states", stored_states)])
+    if first.verdict != PROVED:
+        return first
+    last = run(name, start(whole, combine), [("folded_states", folded_states)])
+    return replace(last, obligations=first.obligations + last.obligations)
 
 
 def run(

@@ -260,6 +260,8 @@ def hole(frame: Frame, op: Op, value: Value, index: Index, modulo_zero: bool, ki
     )  # fmt: skip
     if sort_of(value.type) == "int":
         terms.bounded(term, *type_range(value.type.bits))
+    if frame.launch.on_hole is not None:
+        frame.launch.on_hole(terms.holes[term.get_id()])
     return term
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import z3
@@ -10,7 +11,7 @@ from pyvosti.analyzer.contracts import MAX_ROWS, Contract
 from pyvosti.analyzer.floats import Floats
 from pyvosti.analyzer.integers import Integers
 from pyvosti.analyzer.memory import Memory
-from pyvosti.analyzer.terms import Terms
+from pyvosti.analyzer.terms import Hole, Terms
 from pyvosti.analyzer.ttir import Function, NotAnalysable
 
 
@@ -38,6 +39,8 @@ class Launch:
             self._program(axis, extent, most)
             for axis, (extent, most) in enumerate(zip(self.grid, limits, strict=True))
         )
+        self.on_hole: Callable[[Hole], None] | None = None
+        """Told of every hole: `split_states` says there what another launch has stored of it."""
         self.memory = Memory(self)
         terms.premises.append(self.memory.premises)
 

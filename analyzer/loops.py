@@ -9,6 +9,7 @@ one of them runs, which must leave the element as it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ class LoopProof:
         ]
         self._aligned: bool | None = None
         self._same_range = False
+        self._ratio = [1, 1]
 
     def claim(
         self, result: int, a: tuple[Any, ...], b: tuple[Any, ...], modulo_zero: bool
@@ -100,52 +102,62 @@ class LoopProof:
         return True
 
     def aligned(self) -> bool:
-        """Whether iterations meet: one positive constant step, starts congruent to it."""
+        """Whether iterations meet: one positive constant step, starts congruent to it.
+
+        Or one loop goes by single steps, the other by several: then it is compared with as many
+        iterations of the first, of which those out of its range are left out.
+        """
         if self._aligned is None:
-            (low_a, high_a, step), (low_b, high_b, other) = self.bounds
-            self._aligned = step.eq(other) and z3.is_int_value(step) and step.as_long() > 0
-            if self._aligned:
+            (low_a, high_a, one), (low_b, high_b, two) = self.bounds
+            known = z3.is_int_value(one) and z3.is_int_value(two)
+            steps = [one.as_long(), two.as_long()] if known else [0, 0]
+            self._aligned = min(steps) > 0 and (steps[0] == steps[1] or min(steps) == 1)
+            if self._aligned and steps[0] == steps[1]:
                 equal = self.relation.equal
                 low = equal(low_a, low_b, self.joint)
                 self._same_range = low and equal(high_a, high_b, self.joint)
                 self._aligned = low or equal(
-                    (low_a - low_b) % step, z3.IntVal(0), self.joint, "the start of a loop"
+                    (low_a - low_b) % one, z3.IntVal(0), self.joint, "the start of a loop"
                 )
+            elif self._aligned:
+                self._ratio = [max(steps) // step for step in steps]
         return self._aligned
 
     # Induction ----------------------------------------------------------------------------
 
     def _inductive(self) -> bool:
         """Whether all claims hold; else the failed one is noted."""
-        pair = self._iteration(z3.BoolVal(True))
-        a, b = pair
-        joint = self.relation.join(a, b, self.joint)
-        self.relation.open_loops[a, b] = self
+        variable = self._variable(self.bounds)
+        first, last = zip(*(self._iterations(side, variable) for side in (0, 1)), strict=True)
+        joint = self.relation.join(first[0], first[1], self.joint)
+        joint = self.relation.join(last[0], last[1], joint)
+        self.relation.open_loops[first[0], first[1]] = self
         done = 0
         while done < len(self.claims):
             claim = self.claims[done]
-            if not (self._initially(claim) and self._kept(claim, pair, joint)):
-                self.failed.add(claim)
-                return False
-            if not self._same_range and not self._skipped(claim):
+            kept = self._initially(claim) and self._kept(claim, last, joint)
+            if not (kept and (self._same_range or self._skipped(claim))):
                 self.failed.add(claim)
                 return False
             done += 1
         return True
 
-    def _iteration(self, common: Any) -> tuple[Frame, Frame]:
-        """Frames of one iteration, at the same value of the loop variable."""
-        ranges = [self.terms.bounds(x) or type_range(64) for b in self.bounds for x in b[:2]]
-        low = min(ranges[0][0], ranges[2][0])
-        high = max(ranges[1][1], ranges[3][1]) - 1
-        variable = self.terms.integer("iteration", low, max(low, high))
-        return tuple(  # type: ignore[return-value]
-            self._frame(side, variable, common) for side in (0, 1)
-        )
+    def _variable(self, bounds: Iterable[tuple[Any, ...]]) -> Any:
+        """A loop variable, somewhere in the ranges."""
+        ranges = [[self.terms.bounds(x) or type_range(64) for x in b[:2]] for b in bounds]
+        low = min(start[0] for start, _ in ranges)
+        return self.terms.integer("iteration", low, max(low, *(end[1] - 1 for _, end in ranges)))
 
-    def _frame(self, side: int, variable: Any, extra: Any) -> Frame:
+    def _iterations(self, side: int, variable: Any) -> tuple[Frame, Frame]:
+        """The first and last frame of the iterations of one side that are compared at once."""
         frame, loop = self.sides[side]
-        return iteration(frame, loop, self.bounds[side], variable, (extra,))
+        if self._ratio[side] == 1:
+            only = iteration(frame, loop, self.bounds[side], variable)
+            return only, only
+        first = after = iteration(frame, loop, self.bounds[side], variable, runs=False)
+        for step in range(1, self._ratio[side]):
+            after = next_iteration(after, loop, self.bounds[side], variable + step)
+        return first, next_iteration(after, loop, self.bounds[side], None)
 
     def _elements(self, claim: Claim, value: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Indices in A and B of the element that a claim is about."""
@@ -169,29 +181,32 @@ class LoopProof:
         ]
         return self.relation.equal(*values, self.joint, "before a loop")
 
-    def _kept(self, claim: Claim, pair: tuple[Frame, Frame], joint: tuple[Any, ...]) -> bool:
+    def _kept(self, claim: Claim, last: tuple[Frame, ...], joint: tuple[Any, ...]) -> bool:
         places = self._elements(claim, claim.result)
-        values = [
-            frame.element(yielded(loop, claim.result), place, claim.modulo_zero)
-            for frame, (_, loop), place in zip(pair, self.sides, places, strict=True)
-        ]
+        values = []
+        for side, (frame, place) in enumerate(zip(last, places, strict=True)):
+            loop = self.sides[side][1]
+            value = yielded(loop, claim.result)
+            if self._ratio[side] > 1:
+                value = loop.regions[0].arguments[1 + claim.result]
+            values.append(frame.element(value, place, claim.modulo_zero))
         return self.relation.equal(*values, joint, "an iteration")
 
     def _skipped(self, claim: Claim) -> bool:
         """Iterations that only one launch runs leave the element as it is."""
         places = self._elements(claim, claim.result)
         for side in (0, 1):
+            if self._ratio[1 - side] > 1:
+                continue  # Its iterations are all compared with some of the other's, or none.
             low, high, _ = self.bounds[1 - side]
-            start, end, _ = self.bounds[side]
-            least, most = (self.terms.bounds(x) or type_range(64) for x in (start, end))
-            variable = self.terms.integer("iteration", least[0], max(least[0], most[1] - 1))
+            frame, loop = self.sides[side]
+            variable = self._variable([self.bounds[side]])
             absent = z3.Or(variable < low, variable >= high)
-            frame = self._frame(side, variable, absent)
-            loop = self.sides[side][1]
-            after = frame.element(yielded(loop, claim.result), places[side], claim.modulo_zero)
+            inner = iteration(frame, loop, self.bounds[side], variable, (absent,))
+            after = inner.element(yielded(loop, claim.result), places[side], claim.modulo_zero)
             argument = loop.regions[0].arguments[1 + claim.result]
-            before = frame.element(argument, places[side], claim.modulo_zero)
-            hypotheses = (*self.joint, *frame.hypotheses)
+            before = inner.element(argument, places[side], claim.modulo_zero)
+            hypotheses = (*self.joint, *inner.hypotheses)
             if not self.relation.equal(after, before, hypotheses, "an iteration of one launch"):
                 return False
         return True
@@ -203,15 +218,20 @@ def yielded(loop: Op, result: int) -> Value:
 
 
 def iteration(
-    frame: Frame, loop: Op, bounds: tuple[Any, ...], variable: Any, extra: tuple[Any, ...] = ()
+    frame: Frame,
+    loop: Op,
+    bounds: tuple[Any, ...],
+    variable: Any,
+    extra: tuple[Any, ...] = (),
+    runs: bool = True,
 ) -> Frame:
-    """The frame of an iteration that runs; carried values are holes of their own."""
+    """The frame of an iteration; carried values are holes of their own. `runs`: it is in range."""
     low, high, step = bounds
     terms = frame.launch.terms
     block = loop.regions[0]
-    runs = [variable >= low, variable < high, *extra]
-    if not (z3.is_int_value(step) and step.as_long() == 1):
-        runs.append((variable - low) % step == 0)
+    known = [variable >= low, variable < high, *extra] if runs else [*extra]
+    if runs and not (z3.is_int_value(step) and step.as_long() == 1):
+        known.append((variable - low) % step == 0)
 
     def carried(value: Value, index: tuple[Any, ...], modulo_zero: bool) -> Any:
         sort = sort_of(value.type)
@@ -223,5 +243,20 @@ def iteration(
             terms.bounded(term, *type_range(value.type.bits))
         return term
 
-    inner = Frame(frame.launch, block, frame, tuple(runs), {block.arguments[0]: variable}, carried)
+    variables = {block.arguments[0]: variable}
+    inner = Frame(frame.launch, block, frame, tuple(known), variables, carried)
     return inner
+
+
+def next_iteration(before: Frame, loop: Op, bounds: tuple[Any, ...], variable: Any) -> Frame:
+    """The iteration after one that may be out of range; then it leaves everything as it is."""
+    low, high, _ = bounds
+    block = loop.regions[0]
+    was = before.variables[block.arguments[0]]
+
+    def carried(value: Value, index: tuple[Any, ...], modulo_zero: bool) -> Any:
+        made = yielded(loop, block.arguments.index(value) - 1)
+        values = (before.element(v, index, modulo_zero) for v in (made, value))
+        return before.choose(z3.And(was >= low, was < high), *values, value.type)
+
+    return Frame(before.launch, block, before.parent, (), {block.arguments[0]: variable}, carried)

@@ -99,7 +99,9 @@ def row_locality(a: Launch, b: Launch) -> Outcome:
     return None
 
 
-def same_bits(one: Store, two: Store, same: bool) -> tuple[Outcome, bool]:
+def same_bits(
+    one: Store, two: Store, same: bool, column: list[Any] | None = None
+) -> tuple[Outcome, bool]:
     """Two stores of one element of the shared row store equal values; and can both happen.
 
     Where rows lie by a key, the row is the one whose key was read: `places_distinct` says that no
@@ -107,7 +109,7 @@ def same_bits(one: Store, two: Store, same: bool) -> tuple[Outcome, bool]:
     """
     terms = one.launch.terms
     relation = Relation(terms, same)
-    column = columns(terms, one.role)
+    column = columns(terms, one.role) if column is None else column
     hypotheses = [*one.conditions, *two.conditions]
     for store in (one, two):
         row = store.launch.row
