@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def cache_store() -> Path:
     return base / "certificates" / analyzer_digest()[:12]
 
 
+@cache
 def analyzer_digest() -> str:
     """SHA-256 of the analyzer's source: another analyzer makes other certificates."""
     state = hashlib.sha256()

@@ -26,6 +26,9 @@ SMALL = Shape(
 )  # fmt: skip
 
 
+MAKE = certified._make
+
+
 @pytest.fixture(scope="module")
 def schedule() -> Schedule:
     return make_schedule(SMALL, 90)
@@ -115,6 +118,45 @@ def test_a_missing_certificate_is_named(schedule, certificates, fresh) -> None:
     missing = next(spec for spec in certificates if spec.kernel == "gate_up")
     store.write_store(fresh, [one for spec, one in certificates.items() if spec != missing])
     with pytest.raises(ConfigError, match=f"gate_up {missing.key()} has no certificate"):
+        certified.require(schedule)
+
+
+def test_a_new_model_is_certified_at_load_from_the_kernels_that_shipped(
+    schedule, certificates, fresh, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    pytest.importorskip("z3")
+    from pyvosti.analyzer import certify
+
+    shipped, cache = fresh / "shipped", fresh / "cache"
+    other = [one | {"name": f"other {one['kernel']}"} for one in certificates.values()]
+    store.write_store(shipped, other)
+    monkeypatch.setattr(certified, "_make", MAKE)
+    monkeypatch.setattr(certified, "_stores", lambda: [shipped, cache])
+    monkeypatch.setattr(store, "shipped_store", lambda: shipped)
+    monkeypatch.setattr(store, "cache_store", lambda: cache)
+
+    def prove(specs, arch, folder):
+        store.write_store(folder, [certificates[spec] for spec in specs])
+        yield from specs
+
+    monkeypatch.setattr(certify, "certify", prove)
+    assert certified.require(schedule) == ()
+    assert "certifying" in capsys.readouterr().err
+    assert set(store.read_store(cache)) == {one["name"] for one in certificates.values()}
+
+
+def test_a_changed_kernel_is_not_certified_on_the_way(
+    schedule, certificates, fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("z3")
+    other = json.loads(json.dumps(list(certificates.values())))
+    for one in other:
+        one["name"] = f"other {one['kernel']}"
+        one["sources"] = {name: "0" for name in one["sources"]}
+    store.write_store(fresh, other)
+    monkeypatch.setattr(certified, "_make", MAKE)
+    monkeypatch.setattr(store, "shipped_store", lambda: fresh)
+    with pytest.raises(ConfigError, match="is not the one that was shipped, and it has no cert"):
         certified.require(schedule)
 
 
