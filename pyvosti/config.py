@@ -159,6 +159,15 @@ def same_window(window: int | None, n_layers: Any) -> tuple[int | None, ...]:
 
 def config_from_hf(raw: Mapping[str, Any]) -> ModelConfig:
     """Reads the dictionary of a config.json. Raises ModelError for what would run wrongly."""
+    try:
+        return _config_from_hf(raw)
+    except KeyError as missing:
+        raise ModelError(f"config.json has no entry {missing}") from None
+    except (TypeError, ValueError, AttributeError, OverflowError) as wrong:
+        raise ModelError(f"config.json has an entry of the wrong type: {wrong}") from None
+
+
+def _config_from_hf(raw: Mapping[str, Any]) -> ModelConfig:
     names = raw.get("architectures") or []
     architecture = next((ARCHITECTURES[name] for name in names if name in ARCHITECTURES), None)
     if architecture is None:
@@ -169,32 +178,27 @@ def config_from_hf(raw: Mapping[str, Any]) -> ModelConfig:
     if architecture == "gemma3":
         raw = gemma3_text(raw)
     _refuse_unsupported(raw)
-    try:
-        n_heads, hidden = int(raw["num_attention_heads"]), int(raw["hidden_size"])
-        n_layers = int(raw["num_hidden_layers"])
-        rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-        special = gemma3_constants(raw, hidden) if architecture == "gemma3" else {}
-        return ModelConfig(
-            architecture=architecture,
-            n_layers=n_layers,
-            hidden=hidden,
-            n_heads=n_heads,
-            n_kv_heads=int(raw.get("num_key_value_heads") or n_heads),
-            head_dim=int(raw.get("head_dim") or hidden // max(n_heads, 1)),
-            ffn=int(raw["intermediate_size"]),
-            vocab=int(raw["vocab_size"]),
-            rms_eps=float(raw.get("rms_norm_eps", 1e-6)),
-            rope_theta=float(rope.get("rope_theta") or raw.get("rope_theta") or 10000.0),
-            rope_scaling=rope_scaling(rope),
-            tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
-            context=int(raw.get("max_position_embeddings", 2048)),
-            windows=_hf_windows(raw, architecture, n_layers),
-            **special,
-        )
-    except KeyError as missing:
-        raise ModelError(f"config.json has no entry {missing}") from None
-    except (TypeError, ValueError, AttributeError) as wrong:
-        raise ModelError(f"config.json has an entry of the wrong type: {wrong}") from None
+    n_heads, hidden = int(raw["num_attention_heads"]), int(raw["hidden_size"])
+    n_layers = int(raw["num_hidden_layers"])
+    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    special = gemma3_constants(raw, hidden) if architecture == "gemma3" else {}
+    return ModelConfig(
+        architecture=architecture,
+        n_layers=n_layers,
+        hidden=hidden,
+        n_heads=n_heads,
+        n_kv_heads=int(raw.get("num_key_value_heads") or n_heads),
+        head_dim=int(raw.get("head_dim") or hidden // max(n_heads, 1)),
+        ffn=int(raw["intermediate_size"]),
+        vocab=int(raw["vocab_size"]),
+        rms_eps=float(raw.get("rms_norm_eps", 1e-6)),
+        rope_theta=float(rope.get("rope_theta") or raw.get("rope_theta") or 10000.0),
+        rope_scaling=rope_scaling(rope),
+        tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
+        context=int(raw.get("max_position_embeddings", 2048)),
+        windows=_hf_windows(raw, architecture, n_layers),
+        **special,
+    )
 
 
 def rope_scaling(rope: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -122,6 +122,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
         return file.read_text(encoding="utf-8")
     template = settings.get("chat_template")
     if isinstance(template, list):  # named templates
-        named = {entry.get("name"): entry.get("template") for entry in template}
-        template = named.get("default")
+        entries = [entry for entry in template if isinstance(entry, dict)]
+        named = [entry.get("template") for entry in entries if entry.get("name") == "default"]
+        template = named[-1] if named else None
     return template if isinstance(template, str) else None
