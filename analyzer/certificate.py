@@ -148,21 +148,24 @@ def family_objections(certificates: Mapping[Spec, Certificate], arch: int) -> li
 
 
 def unconnected(specs: Sequence[Spec], certificates: Mapping[Spec, Certificate]) -> list[Spec]:
-    """Members of a kernel that no chain of proved pairs ties to the kernel's first member."""
-    loose = []
-    for kernel in dict.fromkeys(spec.kernel for spec in specs):
-        members = [spec for spec in specs if spec.kernel == kernel]
-        reached, grew = {members[0].key()}, True
-        while grew:
-            more = {spec.key() for spec in members if _touches(certificates[spec], reached)}
-            for spec in members:
-                if spec.key() in reached:
-                    more |= set(certificates[spec]["equal_to"])
-            grew = not more <= reached
-            reached |= more
-        loose += [spec for spec in members if spec.key() not in reached]
-    return loose
+    """Members of a family that no chain of proved pairs ties to its first member.
 
-
-def _touches(certificate: Certificate, keys: set[str]) -> bool:
-    return bool(keys & set(certificate["equal_to"]))
+    A pair that was proved through an `attention_combine` counts where that one runs, too.
+    """
+    present = {spec.key() for spec in certificates}
+    ties = {
+        spec.key(): {
+            key
+            for key, pair in certificates[spec]["equal_to"].items()
+            if pair.get("combine", spec.key()) in present
+        }
+        for spec in specs
+    }
+    reached: set[str] = set()
+    waiting = {specs[0].key()}
+    while waiting:
+        reached |= waiting
+        waiting = {k for k, others in ties.items() if others & reached}
+        waiting |= {other for key in reached for other in ties.get(key, ())}
+        waiting -= reached
+    return [spec for spec in specs if spec.key() not in reached]

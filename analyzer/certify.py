@@ -59,17 +59,35 @@ def certify(specs: Sequence[Spec], arch: int, folder: Path | None) -> Iterator[C
 def add_pairs(certificates: dict[Spec, Certificate], arch: int) -> None:
     """Proves members equal that are not tied to the first of their family yet; fills `equal_to`."""
     tasks: list[Task] = []
+    members = []
     for specs in families(list(certificates)):
         for spec in unconnected(specs, certificates):
-            first = next(s for s in specs if s.kernel == spec.kernel)
-            if {certificates[s]["verdict"] for s in (first, spec)} == {"proved"}:
-                tasks.append(("pair", (first, spec, arch)))
-    for (_, (first, spec, _)), result in zip(tasks, results_of(tasks), strict=True):
+            needed = [spec, specs[0]]
+            if spec.kernel != specs[0].kernel:
+                needed.append(combine_of(specs[0], list(certificates)))
+            if {certificates[s]["verdict"] for s in needed} == {"proved"}:
+                kind = "pair" if len(needed) == 2 else "split"
+                tasks.append((kind, (*needed, arch)))
+                members.append((spec, specs[0]))
+    for (spec, first), result in zip(members, results_of(tasks), strict=True):
         certificates[spec]["obligations"].append(
             {"name": "same_family", "detail": result.pop("reason"), **result}
         )
         if result["verdict"] == "proved":
             certificates[spec]["equal_to"][first.key()] = result
+
+
+def combine_of(splits: Spec, specs: Sequence[Spec]) -> Spec:
+    """The `attention_combine` that reads what this `attention_splits` stores."""
+    made = dict(splits.constants)
+    made["HEADS"] = made["KV_HEADS"] * made["GROUP"]
+    names = ("HEADS", "HEAD_DIM", "SPLIT", "MAX_SPLITS", "WINDOW")
+    return next(
+        spec
+        for spec in specs
+        if spec.kernel == "attention_combine"
+        and all(dict(spec.constants)[name] == made[name] for name in names)
+    )
 
 
 def families(specs: Sequence[Spec]) -> list[list[Spec]]:

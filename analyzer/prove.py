@@ -100,6 +100,23 @@ def compare(a: Spec, b: Spec, arch: int) -> dict[str, Any]:
     }
 
 
+def compare_split(whole: Spec, splits: Spec, combine: Spec, arch: int) -> dict[str, Any]:
+    """Whether attention in one kernel and in two store the same bits for a row."""
+    from pyvosti.analyzer.analyse import analyse_split
+    from pyvosti.analyzer.compiler import read_spec
+    from pyvosti.analyzer.kernel_contracts import contract_of
+
+    specs = (whole, splits, combine)
+    report = analyse_split(*((read_spec(spec, arch)[1], contract_of(spec)) for spec in specs))
+    return {
+        "verdict": report.verdict,
+        "reason": report.reason,
+        "seconds": report.seconds,
+        "queries": sum(one.queries for one in report.obligations),
+        "combine": combine.key(),
+    }
+
+
 def find_fault(name: str) -> dict[str, Any]:
     """The analyzer's verdict on a kernel of the corpus, and which rows its counterexample names."""
     from pyvosti.analyzer.analyse import analyse
@@ -140,6 +157,7 @@ def judge_mutant(spec: Spec) -> dict[str, Any]:
 KINDS = {
     "kernel": certify_kernel,
     "pair": compare,
+    "split": compare_split,
     "fault": find_fault,
     "mutant": judge_mutant,
 }

@@ -63,6 +63,8 @@ def test_everything_is_proved_and_the_corpus_rejected(lines: list[dict[str, Any]
         assert {"row_locality", "stores_in_range", "stores_disjoint", "no_alias"} <= names
         assert all(entry["verdict"] == "proved" for entry in one["obligations"])
         assert {"triton_lowering", "ptxas", "launch_order"} <= set(one["assumptions"])
+    whole = next(one for one in certificates if one["kernel"] == "attention_whole")
+    assert "same_family" in {entry["name"] for entry in whole["obligations"]}
     assert {line["name"] for line in lines if "reason" in line} >= {one.name for one in COMPILED}
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("triton")
 
 from pyvosti import certified
 from pyvosti.analyzer import certificate as store
-from pyvosti.analyzer.lowering import lowering_of
+from pyvosti.analyzer.lowering import family_of, lowering_of
 from pyvosti.errors import ConfigError
 from pyvosti.outputs import RequestOutput
 from pyvosti.triton_kernels import compile as kernels
@@ -58,7 +58,7 @@ def pretend(spec: Spec, arch: int) -> store.Certificate:
 def certificates(schedule: Schedule) -> dict[Spec, store.Certificate]:
     made = {spec: pretend(spec, 90) for spec in all_specs(schedule)}
     for spec, one in made.items():
-        one["equal_to"] = {s.key(): {} for s in made if s.kernel == spec.kernel}
+        one["equal_to"] = {s.key(): {} for s in made if family_of(s) == family_of(spec)}
     return made
 
 
@@ -166,6 +166,24 @@ def test_members_that_were_not_proved_equal_are_refused(schedule, certificates, 
         one["equal_to"] = {}
     store.write_store(fresh, entries)
     with pytest.raises(ConfigError, match="was not proved equal to"):
+        certified.require(schedule)
+
+
+def test_attention_in_one_kernel_and_in_two_are_equal_through_the_kernel_that_combines(
+    schedule, certificates, fresh
+) -> None:
+    entries = json.loads(json.dumps(list(certificates.values())))
+    whole = next(one for one in entries if one["kernel"] == "attention_whole")
+    splits = next(spec for spec in certificates if spec.kernel == "attention_splits")
+    combine = next(spec for spec in certificates if spec.kernel == "attention_combine")
+    for one in entries:
+        one["equal_to"].pop(whole["name"].split("-")[0], None)
+    whole["equal_to"] = {splits.key(): {"combine": combine.key()}}
+    store.write_store(fresh, entries)
+    assert certified.require(schedule) == ()
+    whole["equal_to"] = {splits.key(): {"combine": "another"}}
+    store.write_store(fresh, entries)
+    with pytest.raises(ConfigError, match=r"attention_whole .* was not proved equal to"):
         certified.require(schedule)
 
 
