@@ -36,6 +36,15 @@ test *args: setup
     cargo test --release --locked --workspace --exclude vosti-py
     .venv/bin/pytest {{ args }}
 
+# Whether a request gets the same bits in any company (`--full`; `--server URL` for another engine)
+check *args: setup
+    .venv/bin/pyvosti check {{ args }}
+
+# 10,000 random requests, each against its solo run; `just soak --requests 200 --model smollm2`
+soak *args: setup
+    @{{ install }} "$(echo dist/*.whl)[test]"
+    .venv/bin/python tests/soak.py {{ args }}
+
 # Microseconds of an engine step on one core, by sequences, blocks and waiting requests
 bench-engine *args: setup
     .venv/bin/python benchmarks/bench_engine.py {{ args }}

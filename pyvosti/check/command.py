@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from pyvosti import certified
 from pyvosti.check.battery import Battery, Outcome
 from pyvosti.check.cells import make_cells, make_requests, select_cells
 from pyvosti.check.controls import Control, run_controls
@@ -39,6 +40,7 @@ class Settings(NamedTuple):
     server: str | None = None
     dtype: str = "float32"
     controls: bool = True
+    allow_uncertified: bool = False
     json: bool = False
     report: Path | None = None
     html: Path | None = None
@@ -52,6 +54,7 @@ class Settings(NamedTuple):
             words += ["--engine", self.engine, "--dtype", self.dtype]
         else:
             words += ["--backend", self.backend, "--no-controls"]
+            words += ["--allow-uncertified"] if self.allow_uncertified else []
         return shlex.join(words)
 
 
@@ -96,6 +99,8 @@ def make_engine(settings: Settings) -> Engine:
         return TransformersEngine(settings.model, settings.dtype, settings.threads)
     if settings.engine != "pyvosti":
         raise ConfigError(f"engine must be pyvosti or transformers, not {settings.engine!r}")
+    if settings.allow_uncertified:
+        certified.allow_uncertified("it was asked for")
     return OwnEngine(settings.model, settings.backend, threads=settings.threads)
 
 
