@@ -56,10 +56,13 @@ def quick_cells(engine: OwnEngine, *names: str) -> list[Cell]:
     return select_cells(make_cells(requests, "quick"), names)
 
 
-@pytest.mark.parametrize("family", ["qwen3", "windows"])
-def test_every_cell_is_equal(family: str, tiny_folder: Path, windows_folder: Path) -> None:
+@pytest.mark.parametrize(("family", "page"), [("qwen3", 16), ("windows", 16), ("qwen3", 64)])
+def test_every_cell_is_equal(
+    family: str, page: int, tiny_folder: Path, windows_folder: Path
+) -> None:
+    """64 is the page of the GPU backend: its cells are tried out here."""
     folder = tiny_folder if family == "qwen3" else windows_folder
-    battery = Battery(OwnEngine(str(folder), "cpu", threads=2), explain)
+    battery = Battery(OwnEngine(str(folder), "cpu", threads=2, page=page), explain)
     for cell in quick_cells(battery.engine):  # type: ignore[arg-type]
         outcome = battery.run(cell)
         if lacks(battery.engine, cell) is None:
@@ -75,6 +78,7 @@ def test_every_cell_is_equal(family: str, tiny_folder: Path, windows_folder: Pat
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_planted_fault_is_caught(engine: OwnEngine, fault: Fault) -> None:
     assert run_control(engine, fault).failed
+    assert engine.wrapper is None
 
 
 def test_a_sum_in_a_fixed_order_is_no_fault(engine: OwnEngine) -> None:

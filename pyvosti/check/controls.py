@@ -28,24 +28,22 @@ class Control:
 
 def run_control(engine: OwnEngine, fault: Fault) -> Control:
     """Runs the fault's cells on the faulty engine, until one shows it."""
-    faulty = OwnEngine(
-        engine.model, engine.backend, threads=engine.threads, wrapper=fault.make,
-        loaded=engine.loaded,
-    )  # fmt: skip
     requests = Requests(tuple(engine.prompt_ids()), engine.page, OUTPUTS, 4 * engine.page, 80)
     control = Control(fault.name, fault.says, [], [])
-    battery = Battery(faulty)
-    for cell in select_cells(make_cells(requests, "quick"), fault.cells):
-        outcome = battery.run(cell)
-        control.cells.append(cell.name)
-        if outcome.status == "different":
-            control.failed.append(cell.name)
-            break
-    faulty.close()
+    own, engine.wrapper = engine.wrapper, fault.make
+    battery = Battery(engine)
+    try:
+        for cell in select_cells(make_cells(requests, "quick"), fault.cells):
+            outcome = battery.run(cell)
+            control.cells.append(cell.name)
+            if outcome.status == "different":
+                control.failed.append(cell.name)
+                break
+    finally:
+        engine.wrapper = own
     return control
 
 
 def run_controls(engine: OwnEngine) -> list[Control]:
     """All of them."""
-    engine.close()
     return [run_control(engine, fault) for fault in FAULTS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pyvosti.check.requests import Requests
+from pyvosti.check.requests import SAMPLERS, Requests
 from pyvosti.check.scenario import Arrival, Cell, Disturbance, Job, Phase
 
 CACHE = frozenset({"cache"})
@@ -116,7 +116,7 @@ def _turn_cells(requests: Requests) -> Iterator[Cell]:
     )
     yield Cell(
         "next-turn", "cache", "prompt and answer come back as a prompt",
-        ((Arrival(first),), (follow,)), counters={"hits": 2}, needs=CACHE | {"prompt ids"},
+        ((Arrival(first),), (follow,)), counters={"hits": 1}, needs=CACHE | {"prompt ids"},
     )  # fmt: skip
 
 
@@ -125,11 +125,17 @@ def preemption_cells(requests: Requests, full: bool) -> Iterator[Cell]:
     page = requests.page
     for at in (1, 8, 31) if full else (1, 8):
         yield preempted_at(requests, at)
-    many = requests.watched + requests.company(6 if full else 3)
-    most = max(len(a.job.prompt) for a in many) + requests.outputs
-    pages = -(-most // page) + (4 if full else 2)
+    # Six sequences that start in a page each and grow into their third; the pool has eight.
+    many = tuple(
+        Arrival(
+            requests.job(page - 2 * i, 4 + 11 * i, outputs=page + 8, **{"seed": i} | sampler),
+            watched=i < 4,
+        )
+        for i, sampler in enumerate(SAMPLERS[:6])
+    )
+    pages = 8
     yield Cell(
-        "preempted-often", "preemption", f"ten requests in {pages} pages", (many,),
+        "preempted-often", "preemption", f"six requests in {pages} pages", (many,),
         {"num_blocks": pages}, counters={"preemptions": 3}, needs=POOL,
     )  # fmt: skip
     yield Cell(

@@ -24,6 +24,7 @@ from pyvosti.session import Session
 
 DEFAULT_OPTIONS = {"num_blocks": 512, "max_seqs": 64, "max_batched_tokens": 256}
 """What a cell's options are added to."""
+_CUDA_CONTEXT = 4096
 _NOT_ON_CPU = {"graphs", "tiles", "in flight"}
 _NOT_ON_CUDA = {"threads", "isa"}
 TEXT = (
@@ -52,15 +53,21 @@ class OwnEngine:
         wrapper: Wrapper | None = None,
         loaded: LoadedModel | None = None,
         scheduler: Callable[..., Any] = Engine,
+        page: int | None = None,
     ) -> None:
-        """`loaded` is used instead of `model`'s files; `scheduler` instead of the verified one."""
+        """`loaded` is used instead of `model`'s files; `scheduler` instead of the verified one.
+
+        `page`: tokens of a KV page, if not the backend's number.
+        """
         self.model, self.backend, self.threads = model, backend, threads
         self.wrapper, self.scheduler = wrapper, scheduler
         self.loaded = loaded or load_model(model)
         self.title = f"pyvosti {version('pyvosti')} on {backend}"
         self.can = frozenset(NEEDS) - (_NOT_ON_CPU if backend == "cpu" else _NOT_ON_CUDA)
-        self.page = DEFAULTS[backend][0]
+        self.page = page or DEFAULTS[backend][0]
         self.context = self.loaded.config.context
+        if backend == "cuda":
+            self.context = min(self.context, _CUDA_CONTEXT)
         self._runner: Runner | None = None
         self._made_for: object = None
 
@@ -89,7 +96,9 @@ class OwnEngine:
 
     def session(self, cell: Cell) -> tuple[Session, Limits]:
         """A new engine for the cell; the runner is the last one's where its options are equal."""
-        options = DEFAULT_OPTIONS | dict(cell.options)
+        options = DEFAULT_OPTIONS | {"block_size": self.page} | dict(cell.options)
+        if self.backend == "cuda":  # part of the kernels' shape: the same for all cells
+            options["max_model_len"] = min(self.context, _CUDA_CONTEXT)
         prefix_cache = options.pop("prefix_cache", True)
         strict = options.pop("strict_kernels", False)
         options.setdefault("threads", self.threads)
