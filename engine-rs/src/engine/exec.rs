@@ -144,6 +144,7 @@ impl Engine {
                 Ok(name) => Link {
                     engine: vosti_spec::model::added(self.link@.engine, request),
                     names: self.link@.names.push(name),
+                    ..self.link@
                 },
                 Err(_) => self.link@,
             },
@@ -269,7 +270,7 @@ impl Engine {
         let r = s.cancel(id);
         let link = Ghost(
             match r {
-                Ok(_) => lemma_steps(s, self.link@, vosti_spec::model::Step::Cancel),
+                Ok(_) => lemma_steps(s, self.link@.forgotten(), vosti_spec::model::Step::Cancel),
                 Err(_) => self.link@,
             },
         );

@@ -43,18 +43,18 @@ pub open spec fn drawn(plan: model::Plan, tokens: Seq<u32>) -> Map<int, Token> {
     )
 }
 
-/// The machine takes `step`, and then silent ones. No name is given out.
+/// The machine takes `step`, and then silent ones. No name is given out, and no table updates.
 pub open spec fn steps(a: Link, step: model::Step, b: Link) -> bool {
     &&& model::enabled(a.engine, step)
     &&& model::rearranges(model::after(a.engine, step), b.engine)
-    &&& b.names == a.names
+    &&& b.names == a.names && b.may == a.may
 }
 
 /// A name that none had before, for the machine's next sequence, which `step` adds.
 pub open spec fn names(a: Link, step: model::Step, name: u64, b: Link) -> bool {
     &&& model::next(a.engine, step, b.engine)
     &&& !a.names.contains(name)
-    &&& b.names == a.names.push(name)
+    &&& b.names == a.names.push(name) && b.may == a.may
 }
 
 /// After silent steps the machine schedules the plan that `p` says; without one, it takes no other.
@@ -62,7 +62,7 @@ pub open spec fn plans(a: Link, p: Option<Plan>, b: Link) -> bool {
     &&& b.names == a.names
     &&& match p {
         Some(p) => exists|e: model::Engine, plan: model::Plan| #[trigger] planned(a, p, e, plan, b),
-        None => model::rearranges(a.engine, b.engine),
+        None => model::rearranges(a.engine, b.engine) && b.may == a.may,
     }
 }
 
@@ -70,6 +70,7 @@ pub open spec fn planned(a: Link, p: Plan, e: model::Engine, plan: model::Plan, 
     &&& model::rearranges(a.engine, e)
     &&& model::next(e, model::Step::Schedule { plan }, b.engine)
     &&& says(p, plan, a.names, e.shape)
+    &&& tables_reach(a, p, plan) && b.may == a.updated(p).may
 }
 
 /// What became of a sequence of which `token` was drawn, `s` before and `t` after the commit.
@@ -117,7 +118,8 @@ pub open spec fn answers(a: Link, call: Call, b: Link) -> bool {
             model::Step::Commit { tokens: drawn(a.engine.plans[0], tokens) },
             b,
         ),
-        Call::Cancel => steps(a, model::Step::Cancel, b),
+        // its updates may have been made, or not
+        Call::Cancel => steps(a.forgotten(), model::Step::Cancel, b),
         Call::Abort { name } => a.names.contains(name) && steps(
             a,
             model::Step::Abort { id: a.names.index_of(name) },
@@ -155,7 +157,7 @@ pub proof fn lemma_plans(a: Scheduler, b: Scheduler, l: Link, p: Option<Plan>) -
         Some(p) => {
             let (e, plan) = choose|e: model::Engine, plan: model::Plan| #[trigger]
                 goes_out(b, l, p, e, plan);
-            let m = l.with(model::after(e, model::Step::Schedule { plan }));
+            let m = l.updated(p).with(model::after(e, model::Step::Schedule { plan }));
             assert(planned(l, p, e, plan, m));
             m
         },

@@ -4,8 +4,37 @@ use vstd::prelude::*;
 
 verus! {
 
+/// All tables are to go out again, so it does not matter what the runner has.
+proof fn lemma_forgotten(s: Scheduler, l: Link, step: model::Step)
+    requires
+        takes(s, l, step),
+        step is Cancel,
+        l.engine.groups() == s.groups@.len(),
+        forall|t: Tables| #[trigger] mirrors(s.groups@, t) <==> t.len() == s.groups@.len(),
+    ensures
+        takes(s, l.forgotten(), step),
+{
+    let m = l.with(model::after(l.engine, step));
+    let n = l.forgotten().with(model::after(l.forgotten().engine, step));
+    assert(n.engine == m.engine && n.names == m.names);
+    let e = choose|e: model::Engine| #[trigger] arrives(s, m, e);
+    let (x, y) = (m.with(e), n.with(e));
+    assert forall|i: int|
+        0 <= i < s.seqs@.len() && in_use(#[trigger] s.seqs@[i]) implies seq_linked(s, y, i) by {
+        assert(seq_linked(s, x, i));
+    }
+    assert forall|id: int| #[trigger] e.has(id) implies placed(s, y, id) by {
+        assert(placed(s, x, id));
+    }
+    assert forall|k: int| 0 <= k < s.queue@.len() - s.draft implies #[trigger] flights(e.plans)[k]
+        == flight_of(s, y, s.queue@[k]) by {
+        assert(flights(e.plans)[k] == flight_of(s, x, s.queue@[k]));
+    }
+    assert(arrives(s, n, e));
+}
+
 /// The newest plan is given up.
-pub proof fn lemma_cancel_takes(a: Scheduler, c: Scheduler, l: Link)
+proof fn lemma_cancel_takes(a: Scheduler, c: Scheduler, l: Link)
     requires
         a.inv(),
         a.draft == 0 && c.draft == 0,
@@ -24,6 +53,7 @@ pub proof fn lemma_cancel_takes(a: Scheduler, c: Scheduler, l: Link)
     lemma_moves_on(l.engine, l.engine, model::Step::Cancel, false);
     lemma_moves_inv(l.engine, m.engine, false);
     lemma_same_cache(a.groups@, c.groups@, m.engine);
+    lemma_tables_relinked(a.groups@, c.groups@, l);
     lemma_seqs_relinked(a, c, l, m.engine, -1, -1);
     assert(a.plans@[a.plans@.len() - 1].entries == plans[plans.len() - 1].order.len());
     assert forall|k: int| 0 <= k < c.queue@.len() implies #[trigger] flights(plans.drop_last())[k]
@@ -39,6 +69,36 @@ pub proof fn lemma_cancel_takes(a: Scheduler, c: Scheduler, l: Link)
     }
     lemma_stays(m.engine);
     assert(arrives(c, m, m.engine));
+}
+
+/// The newest plan was taken back, all tables were logged again, and what was over let go of.
+pub proof fn lemma_cancelled_takes(a: Scheduler, back: Scheduler, again: Scheduler, b: Scheduler)
+    requires
+        a.inv(),
+        a.draft == 0 && back.draft == 0,
+        a.plans@.len() > 0,
+        same_but(a, back, -1, -1),
+        back.groups == a.groups,
+        back.plans@ == a.plans@.drop_last(),
+        back.queue@ == a.queue@.take(a.queue@.len() - a.plans@.last().entries),
+        refines(back, again),
+        again == (Scheduler { groups: again.groups, ..back }),
+        forall|t: Tables| #[trigger] mirrors(again.groups@, t) <==> t.len() == again.groups@.len(),
+        again.groups@.len() == back.groups@.len(),
+        refines(again, b),
+    ensures
+        forall|l: Link| #[trigger] linked(a, l) ==> takes(b, l.forgotten(), model::Step::Cancel),
+{
+    assert forall|l: Link| #[trigger] linked(a, l) implies takes(
+        b,
+        l.forgotten(),
+        model::Step::Cancel,
+    ) by {
+        lemma_cancel_takes(a, back, l);
+        lemma_takes_later(back, again, l, model::Step::Cancel);
+        lemma_forgotten(again, l, model::Step::Cancel);
+        lemma_takes_later(again, b, l.forgotten(), model::Step::Cancel);
+    }
 }
 
 } // verus!

@@ -52,6 +52,7 @@ pub open spec fn cached_for(a: Scheduler, b: Scheduler, k: int, g: int, x: int) 
 pub open spec fn committed_upto(a: Scheduler, b: Scheduler, k: int, tokens: Seq<u32>) -> bool {
     let q = a.queue@;
     &&& same_tables(a, b, -1)
+    &&& all_logged(a.groups@, b.groups@)
     &&& a.seqs@.len() == b.seqs@.len()
     &&& b.free_entries == a.free_entries
     &&& forall|j: int|
@@ -82,6 +83,7 @@ pub open spec fn entry_committed(
     &&& c.only_seq(&b, e.seq as int)
     &&& c.free_entries == b.free_entries
     &&& same_tables(b, c, -1)
+    &&& all_logged(b.groups@, c.groups@)
     &&& committed_seq(s, c.seqs@[e.seq as int], e, token)
     &&& outcome == outcome_of(s, e, token)
     &&& forall|g: int, x: int|

@@ -204,6 +204,7 @@ pub proof fn lemma_commit_takes(a: Scheduler, c: Scheduler, l: Link, tokens: Seq
     lemma_moves_on(l.engine, l.engine, step, false);
     lemma_moves_inv(l.engine, m.engine, false);
     lemma_commit_seqs(a, c, l, tokens);
+    lemma_tables_relinked(a.groups@, c.groups@, l);
     lemma_commit_plans(a, c, l, tokens);
     let cache = |g: int, x: int| cache_of(c.groups@, g, x);
     assert forall|g: int, x: int| #[trigger]

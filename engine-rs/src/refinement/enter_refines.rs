@@ -19,13 +19,18 @@ pub open spec fn new_link(s: Scheduler) -> Link {
         content: IMap::empty(),
         evicted: false,
     };
-    Link { engine, names: Seq::empty() }
+    Link { engine, names: Seq::empty(), may: ISet::new(|t: Tables| t.len() == s.groups@.len()) }
 }
 
 pub proof fn lemma_new_linked(s: Scheduler)
     requires
         s.config.wf(),
         s.groups@.len() > 0,
+        forall|g: int, t: int|
+            #![trigger s.groups@[g].seat(t)]
+            0 <= g < s.groups@.len() && 0 <= t < s.groups@[g].seats() ==> s.groups@[g].seat(
+                t,
+            ).table.len() == 0,
         s.seqs@.len() == 0 && s.plans@.len() == 0 && s.queue@.len() == 0 && s.draft == 0,
         forall|g: int, x: int|
             #![trigger s.groups@[g].cached(x)]
@@ -63,7 +68,7 @@ pub proof fn lemma_add_enters(a: Scheduler, b: Scheduler, l: Link, i: int, r: Re
 {
     let name = name_of(b, i);
     let id = l.engine.next_id;
-    let m = Link { engine: model::added(l.engine, r), names: l.names.push(name) };
+    let m = Link { engine: model::added(l.engine, r), names: l.names.push(name), ..l };
     lemma_name(i as u32, b.seqs@[i].generation);
     assert forall|g: int| 0 <= g < l.engine.groups() implies r.prompt.len() + r.max_tokens - 1
         <= #[trigger] l.engine.shape.num_blocks[g] * l.engine.shape.block_size by {

@@ -43,9 +43,16 @@ pub open spec fn same_tables(a: Scheduler, b: Scheduler, seat: int) -> bool {
         ).table == a.groups@[g].seat(s).table
 }
 
-/// The cache is the same.
-pub open spec fn same_cache(a: Seq<LayerGroup>, b: Seq<LayerGroup>) -> bool {
+/// Every change of a table was logged.
+pub open spec fn all_logged(a: Seq<LayerGroup>, b: Seq<LayerGroup>) -> bool {
     &&& a.len() == b.len()
+    &&& forall|g: int|
+        0 <= g < b.len() ==> logged(a[g], #[trigger] b[g]) && a[g].seats() == b[g].seats()
+}
+
+/// The cache is the same, and every change of a table was logged.
+pub open spec fn same_cache(a: Seq<LayerGroup>, b: Seq<LayerGroup>) -> bool {
+    &&& all_logged(a, b)
     &&& forall|g: int, x: int|
         #![trigger b[g].cached(x)]
         0 <= g < b.len() ==> b[g].cached(x) == a[g].cached(x)
@@ -234,6 +241,26 @@ pub proof fn lemma_plans_relinked(a: Scheduler, b: Scheduler, l: Link, e2: model
     }
 }
 
+pub proof fn lemma_tables_relinked(a: Seq<LayerGroup>, b: Seq<LayerGroup>, l: Link)
+    requires
+        tables_linked(a, l),
+        all_logged(a, b),
+    ensures
+        tables_linked(b, l),
+{
+    assert forall|t: Tables| #[trigger] l.may.contains(t) implies mirrors(b, t) by {
+        assert forall|g: int, s: int|
+            0 <= g < b.len() && 0 <= s < b[g].seats() implies #[trigger] mirrors_seat(
+            b[g],
+            t[g],
+            s,
+        ) by {
+            assert(logged(a[g], b[g]));
+            assert(mirrors_seat(a[g], t[g], s));
+        }
+    }
+}
+
 pub proof fn lemma_same_cache(a: Seq<LayerGroup>, b: Seq<LayerGroup>, e: model::Engine)
     requires
         cache_linked(a, e),
@@ -257,6 +284,10 @@ pub proof fn lemma_same_cache_twice(
     ensures
         same_cache(a, d),
 {
+    assert forall|g: int| 0 <= g < d.len() implies logged(a[g], #[trigger] d[g]) && a[g].seats()
+        == d[g].seats() by {
+        assert(logged(a[g], b[g]) && logged(b[g], c[g]) && logged(c[g], d[g]));
+    }
     assert forall|g: int, x: int| #![trigger d[g].cached(x)] 0 <= g < d.len() implies d[g].cached(x)
         == a[g].cached(x) by {
         assert(c[g].cached(x) == b[g].cached(x));
@@ -285,6 +316,7 @@ pub proof fn lemma_relinked(
             ..l.engine
         }),
         cache_linked(b.groups@, e2),
+        all_logged(a.groups@, b.groups@),
         changed_alike(a, b, l, e2, i, seat),
         b.plans == a.plans,
         b.queue@.len() - b.draft == a.queue@.len() - a.draft,
@@ -294,6 +326,7 @@ pub proof fn lemma_relinked(
         linked(b, l.with(e2)),
 {
     lemma_seqs_relinked(a, b, l, e2, i, seat);
+    lemma_tables_relinked(a.groups@, b.groups@, l);
     assert forall|k: int| 0 <= k < a.queue@.len() - a.draft implies (#[trigger] b.queue@[k])
         == a.queue@[k] && b.seqs@[a.queue@[k].seq as int].generation
         == a.seqs@[a.queue@[k].seq as int].generation by {

@@ -143,6 +143,7 @@ pub proof fn lemma_grow_refines(a: Scheduler, b: Scheduler, i: int)
             != seat by {
             assert(a.seqs@[i].live());
         }
+        assert(all_logged(a.groups@, b.groups@));
         lemma_relinked(a, b, l, e, i, seat);
         assert(arrives(b, l, e));
     }

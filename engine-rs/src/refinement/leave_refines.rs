@@ -149,6 +149,7 @@ pub proof fn lemma_reset_takes(a: Scheduler, b: Scheduler, l: Link)
         linked(a, l),
         b == (Scheduler { groups: b.groups, ..a }),
         same_tables(a, b, -1),
+        all_logged(a.groups@, b.groups@),
         forall|g: int, x: int|
             #![trigger b.groups@[g].cached(x)]
             0 <= g < b.groups@.len() ==> b.groups@[g].cached(x) is None,

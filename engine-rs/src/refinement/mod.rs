@@ -10,6 +10,7 @@ mod flight;
 mod frame;
 mod grow_refines;
 mod leave_refines;
+mod mirror;
 mod plan_refines;
 mod plan_says;
 mod relation;
@@ -22,6 +23,6 @@ use vosti_spec::{model, proofs::traces::*, trusted::deployment::*};
 
 pub use {
     admit_refines::*, calls::*, cancel_refines::*, commit_entries::*, commit_refines::*,
-    enter_refines::*, flight::*, frame::*, grow_refines::*, leave_refines::*, plan_refines::*,
-    plan_says::*, relation::*, simulation::*, system_refines::*, theorem::*,
+    enter_refines::*, flight::*, frame::*, grow_refines::*, leave_refines::*, mirror::*,
+    plan_refines::*, plan_says::*, relation::*, simulation::*, system_refines::*, theorem::*,
 };

@@ -55,6 +55,20 @@ pub open spec fn says(p: Plan, plan: model::Plan, names: Seq<u64>, shape: Shape)
         0 <= k < n ==> says_chunk(p, k, names[plan.order[k]], plan.chunks[plan.order[k]], shape)
 }
 
+/// Block tables `t` have those of every chunk of the plan.
+pub open spec fn has_tables(plan: model::Plan, t: Tables) -> bool {
+    forall|id: int, g: int, i: int|
+        #![trigger plan.chunks[id].tables[g][i]]
+        plan.chunks.dom().contains(id) && 0 <= g < plan.chunks[id].tables.len() && 0 <= i
+            < plan.chunks[id].tables[g].len() ==> t[g](plan.chunks[id].seat, i)
+            == plan.chunks[id].tables[g][i]
+}
+
+/// A runner that makes the plan's updates has the tables of its chunks.
+pub open spec fn tables_reach(l: Link, p: Plan, plan: model::Plan) -> bool {
+    forall|t: Tables| #[trigger] l.updated(p).may.contains(t) ==> has_tables(plan, t)
+}
+
 /// By silent steps the machine gets to `e`, schedules `plan`, which is what `p` says, and is linked
 /// with `b`.
 pub open spec fn goes_out(
@@ -67,8 +81,9 @@ pub open spec fn goes_out(
     let step = model::Step::Schedule { plan };
     &&& model::rearranges(l.engine, e)
     &&& model::enabled(e, step)
-    &&& linked(b, l.with(model::after(e, step)))
+    &&& linked(b, l.updated(p).with(model::after(e, step)))
     &&& says(p, plan, l.names, e.shape)
+    &&& tables_reach(l, p, plan)
 }
 
 pub open spec fn schedules(b: Scheduler, l: Link, p: Plan) -> bool {
@@ -152,9 +167,103 @@ pub proof fn lemma_says(s: Scheduler, l: Link, p: Plan)
     }
 }
 
-pub proof fn lemma_schedules(a: Scheduler, made: Scheduler, b: Scheduler, p: Plan)
+/// The same state, but the updates were taken.
+proof fn lemma_emitted(a: Scheduler, b: Scheduler, l: Link, p: Plan)
     requires
-        refines(a, made),
+        a.inv(),
+        linked(a, l),
+        b == (Scheduler { groups: b.groups, ..a }),
+        updates_taken(a.groups@, b.groups@, p.updates@),
+    ensures
+        linked(b, l.updated(p)),
+{
+    let m = l.updated(p);
+    lemma_updated(a.groups@, b.groups@, l, p);
+    assert forall|i: int|
+        0 <= i < b.seqs@.len() && in_use(#[trigger] b.seqs@[i]) implies seq_linked(b, m, i) by {
+        assert(seq_linked(a, l, i));
+        assert forall|g: int| 0 <= g < a.groups@.len() implies #[trigger] tables_of(
+            b.groups@,
+            b.seqs@[i],
+        )[g] == tables_of(a.groups@, a.seqs@[i])[g] by {
+            assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
+            assert(group_ok(a.config, a.groups@[g]));
+        }
+        assert(tables_of(b.groups@, b.seqs@[i]) =~= tables_of(a.groups@, a.seqs@[i]));
+    }
+    assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
+        assert(placed(a, l, id));
+    }
+    assert forall|id: int| 0 <= id < m.names.len() implies spent(b, #[trigger] m.names[id]) by {
+        assert(spent(a, l.names[id]));
+    }
+    assert forall|g: int, x: int| #[trigger]
+        cache_of(b.groups@, g, x) == cache_of(a.groups@, g, x) by {
+        if 0 <= g < a.groups@.len() {
+            assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
+        }
+    }
+    assert forall|g: int| 0 <= g < b.groups@.len() implies m.engine.shape.num_blocks[g] == (
+    #[trigger] b.groups@[g]).num_blocks() by {
+        assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
+    }
+    assert(flies(b, m, m.engine.plans, b.queue@.len() - b.draft)) by {
+        assert forall|k: int| 0 <= k < b.queue@.len() - b.draft implies #[trigger] flights(
+            m.engine.plans,
+        )[k] == flight_of(b, m, b.queue@[k]) by {
+            assert(flights(l.engine.plans)[k] == flight_of(a, l, a.queue@[k]));
+        }
+    }
+}
+
+/// What is linked with an engine whose updates were all taken has the tables of the plan.
+proof fn lemma_tables_reach(s: Scheduler, l: Link, p: Plan)
+    requires
+        s.inv(),
+        linked(s, l.updated(p)),
+        s.draft > 0,
+        forall|g: int| 0 <= g < s.groups@.len() ==> (#[trigger] s.groups@[g]).updates().len() == 0,
+    ensures
+        tables_reach(l, p, plan_of(s, l.updated(p))),
+{
+    let m = l.updated(p);
+    let plan = plan_of(s, m);
+    lemma_can_schedule(s, m);
+    assert forall|t: Tables| #[trigger] m.may.contains(t) implies has_tables(plan, t) by {
+        assert(mirrors(s.groups@, t));
+        assert forall|id: int, g: int, i: int|
+            #![trigger plan.chunks[id].tables[g][i]]
+            plan.chunks.dom().contains(id) && 0 <= g < plan.chunks[id].tables.len() && 0 <= i
+                < plan.chunks[id].tables[g].len() implies t[g](plan.chunks[id].seat, i)
+            == plan.chunks[id].tables[g][i] by {
+            let k = plan.order.index_of(id);
+            assert(plan.order.contains(id));
+            let e = drafted(s, k);
+            let first = s.queue@.len() - s.draft;
+            assert(s.in_draft(first + k));
+            assert(draft_entry_ok(s.queue@[first + k], s.seqs@[e.seq as int]));
+            assert(plan.chunks[plan.order[k]] == chunk_of(s, e));
+            assert(s.seqs@[e.seq as int].live());
+            assert(s.queue@[first + k].seat == s.seqs@[e.seq as int].seat);
+            assert(group_ok(s.config, s.groups@[g]));
+            assert(mirrors_seat(s.groups@[g], t[g], e.seat as int));
+            assert(s.groups@[g].seat(e.seat as int).table[i] == plan.chunks[id].tables[g][i]);
+        }
+    }
+}
+
+pub proof fn lemma_schedules(
+    a: Scheduler,
+    chosen: Scheduler,
+    made: Scheduler,
+    b: Scheduler,
+    p: Plan,
+)
+    requires
+        refines(a, chosen),
+        chosen.inv(),
+        made == (Scheduler { groups: made.groups, ..chosen }),
+        updates_taken(chosen.groups@, made.groups@, p.updates@),
         made.inv(),
         made.plan_wf(p),
         made.draft > 0,
@@ -174,8 +283,10 @@ pub proof fn lemma_schedules(a: Scheduler, made: Scheduler, b: Scheduler, p: Pla
         forall|l: Link| #[trigger] linked(a, l) ==> schedules(b, l, p),
 {
     assert forall|l: Link| #[trigger] linked(a, l) implies schedules(b, l, p) by {
-        let e = choose|e: model::Engine| #[trigger] arrives(made, l, e);
-        let m = l.with(e);
+        let e = choose|e: model::Engine| #[trigger] arrives(chosen, l, e);
+        let m = l.with(e).updated(p);
+        lemma_emitted(chosen, made, l.with(e), p);
+        lemma_tables_reach(made, l.with(e), p);
         lemma_says(made, m, p);
         lemma_can_schedule(made, m);
         lemma_schedule_links(made, b, m);

@@ -8,10 +8,12 @@ use vstd::prelude::*;
 verus! {
 
 /// The machine that an engine follows. `names`: by the machine's id of a sequence, the one by which
-/// callers know it.
+/// callers know it. `may`: what the block tables of a runner may hold that made the updates of
+/// every plan so far, in order (but perhaps not those of cancelled plans).
 pub ghost struct Link {
     pub engine: model::Engine,
     pub names: Seq<u64>,
+    pub may: ISet<Tables>,
 }
 
 pub open spec fn ints(s: Seq<u32>) -> Seq<int> {
@@ -96,6 +98,20 @@ impl Link {
     pub open spec fn with(self, engine: model::Engine) -> Link {
         Link { engine, ..self }
     }
+
+    /// A plan went out: the runner makes its updates.
+    pub open spec fn updated(self, p: Plan) -> Link {
+        let may = ISet::new(
+            |t: Tables|
+                exists|o: Tables| #[trigger] self.may.contains(o) && t == applied(p.updates@, o),
+        );
+        Link { may, ..self }
+    }
+
+    /// Nobody knows what the runner's block tables hold.
+    pub open spec fn forgotten(self) -> Link {
+        Link { may: ISet::new(|t: Tables| t.len() == self.engine.groups()), ..self }
+    }
 }
 
 /// The name of the sequence in entry `i`.
@@ -149,6 +165,11 @@ pub open spec fn cache_linked(groups: Seq<LayerGroup>, e: model::Engine) -> bool
         }
 }
 
+/// With the updates that the next plan carries, the runner's block tables are the engine's.
+pub open spec fn tables_linked(groups: Seq<LayerGroup>, l: Link) -> bool {
+    forall|t: Tables| #[trigger] l.may.contains(t) ==> mirrors(groups, t)
+}
+
 /// An entry of the queue as the machine sees it.
 pub open spec fn flight_of(s: Scheduler, l: Link, e: Entry) -> Flight {
     Flight { id: l.id(s, e.seq as int), first: e.from as int, end: e.to as int, sample: e.sampled }
@@ -175,6 +196,7 @@ pub open spec fn linked(s: Scheduler, l: Link) -> bool {
     &&& names_linked(s, l)
     &&& seqs_linked(s, l)
     &&& cache_linked(s.groups@, l.engine)
+    &&& tables_linked(s.groups@, l)
     &&& plans_linked(s, l)
 }
 

@@ -25,7 +25,7 @@ pub open spec fn takes(b: Scheduler, l: Link, step: model::Step) -> bool {
 pub open spec fn enters(b: Scheduler, l: Link, name: u64, r: Request) -> bool {
     &&& model::admissible(l.engine, r)
     &&& !l.names.contains(name)
-    &&& linked(b, Link { engine: model::added(l.engine, r), names: l.names.push(name) })
+    &&& linked(b, Link { engine: model::added(l.engine, r), names: l.names.push(name), ..l })
 }
 
 /// The step that forks the sequence that callers know as `parent`: of its prompt the last row's
@@ -38,7 +38,7 @@ pub open spec fn fork_step(l: Link, parent: u64) -> model::Step {
 
 /// The machine after that, if callers know the new sequence as `name`.
 pub open spec fn forked(l: Link, parent: u64, name: u64) -> Link {
-    Link { engine: model::after(l.engine, fork_step(l, parent)), names: l.names.push(name) }
+    Link { engine: model::after(l.engine, fork_step(l, parent)), names: l.names.push(name), ..l }
 }
 
 /// The machine may fork sequence `parent`; `name` was never used before.

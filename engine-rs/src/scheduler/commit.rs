@@ -61,6 +61,7 @@ fn commit_all(
                 c.block_size,
             ),
     ensures
+        all_logged(old(groups)@, final(groups)@),
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
         forall|g: int|
             0 <= g < final(groups)@.len() ==> committed(
@@ -93,6 +94,7 @@ fn commit_all(
             seat < c.max_seqs,
             from <= to <= tokens@.len(),
             groups_frame(c, before, groups@, seat as int),
+            all_logged(before, groups@),
             forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
             forall|h: int, x: int|
                 #![trigger groups@[h].cached(x)]
@@ -126,6 +128,8 @@ fn commit_all(
         groups[g].commit(seat as usize, salt, tokens, from as usize, to as usize);
         proof {
             groups@[g as int].lemma_bounds(seat as int);
+            lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
+            lemma_all_logged(before, prev, groups@, g as int);
             let (a, b) = (prev[g as int], groups@[g as int]);
             assert forall|x: int|
                 #![trigger b.cached(x)]

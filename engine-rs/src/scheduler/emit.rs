@@ -17,8 +17,8 @@ impl Scheduler {
             old(self).inv(),
         ensures
             final(self).inv(),
-            refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            updates_taken(old(self).groups@, final(self).groups@, p.updates@),
             final(self).plan_wf(p),
             p.id == old(self).next_plan,
             p.seats@.len() == old(self).draft,
@@ -27,6 +27,7 @@ impl Scheduler {
                 0 <= k < old(self).draft ==> final(self).lists(p, k, drafted(*old(self), k)),
     {
         let updates = self.take_updates();
+        let ghost taken = updates@;
         let rows = self.draft_rows as usize;
         let mut slots: Vec<Vec<u32>> = Vec::with_capacity(self.groups.len());
         let mut g: usize = 0;
@@ -66,6 +67,7 @@ impl Scheduler {
                 first + self.draft <= usize::MAX,
                 self.partial(p, n as int),
                 p.id == self.next_plan,
+                p.updates@ == taken,
             decreases self.draft - n,
         {
             let e = self.queue[first + n];
@@ -86,8 +88,8 @@ impl Scheduler {
             old(self).inv(),
         ensures
             final(self).inv(),
-            refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            updates_taken(old(self).groups@, final(self).groups@, updates@),
     {
         let ghost before = *self;
         let mut updates: Vec<Updates> = Vec::with_capacity(self.groups.len());
@@ -97,7 +99,15 @@ impl Scheduler {
                 g <= self.groups@.len(),
                 *self == (Scheduler { groups: self.groups, ..before }),
                 groups_frame(before.config, before.groups@, self.groups@, -1),
-                same_cache(before.groups@, self.groups@),
+                updates@.len() == g,
+                forall|h: int|
+                    0 <= h < g ==> group_taken(
+                        before.groups@[h],
+                        #[trigger] self.groups@[h],
+                        updates@[h],
+                    ),
+                forall|h: int|
+                    g <= h < self.groups@.len() ==> #[trigger] self.groups@[h] == before.groups@[h],
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
@@ -111,13 +121,12 @@ impl Scheduler {
                         != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
                     assert(prev[h].seat(s) == before.groups@[h].seat(s));
                 }
-                lemma_one_group(before.groups@, prev, self.groups@, g as int);
+                assert(log_of(updates@[g as int]) =~= prev[g as int].updates());
             }
             g += 1;
         }
         proof {
             lemma_same_seats(before, *self);
-            lemma_unseen(before, *self);
         }
         updates
     }
@@ -132,6 +141,7 @@ impl Scheduler {
         ensures
             self.partial(*final(p), n + 1),
             final(p).id == old(p).id,
+            final(p).updates == old(p).updates,
     {
         let ghost first = self.queue@.len() - self.draft;
         let ghost p0 = *p;

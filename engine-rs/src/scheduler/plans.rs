@@ -256,7 +256,11 @@ impl Scheduler {
                 )
                 &&& final(self).settled()
                 &&& forall|l: Link| #[trigger]
-                    linked(*old(self), l) ==> takes(*final(self), l, model::Step::Cancel)
+                    linked(*old(self), l) ==> takes(
+                        *final(self),
+                        l.forgotten(),
+                        model::Step::Cancel,
+                    )
             },
     {
         if self.plans.len() == 0 {
@@ -301,15 +305,7 @@ impl Scheduler {
         let ghost logged = *self;
         self.settle();
         proof {
-            assert forall|l: Link| #[trigger] linked(before, l) implies takes(
-                *self,
-                l,
-                model::Step::Cancel,
-            ) by {
-                lemma_cancel_takes(before, taken_back, l);
-                lemma_takes_later(taken_back, logged, l, model::Step::Cancel);
-                lemma_takes_later(logged, *self, l, model::Step::Cancel);
-            }
+            lemma_cancelled_takes(before, taken_back, logged, *self);
         }
         Ok(())
     }
@@ -335,12 +331,15 @@ impl Scheduler {
                 forall|h: int, x: int|
                     #![trigger self.groups@[h].cached(x)]
                     0 <= h < g ==> self.groups@[h].cached(x) is None,
+                all_logged(before.groups@, self.groups@),
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
             assert(group_ok(before.config, self.groups@[g as int]));
             self.groups[g].reset();
             proof {
+                lemma_logged_none(prev[g as int], self.groups@[g as int], -1);
+                lemma_all_logged(before.groups@, prev, self.groups@, g as int);
                 assert forall|h: int, s: int|
                     #![trigger self.groups@[h].seat(s)]
                     0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s

@@ -56,6 +56,7 @@ impl Scheduler {
                 pos: (e.from + (r - n)) as u32,
             })
         &&& p.id == o.id
+        &&& p.updates == o.updates
         &&& p.query_start == o.query_start
         &&& p.seats == o.seats
         &&& p.seq_lens == o.seq_lens

@@ -18,6 +18,9 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            final(self).groups@.len() == old(self).groups@.len(),
+            forall|t: Tables| #[trigger]
+                mirrors(final(self).groups@, t) <==> t.len() == final(self).groups@.len(),
     {
         let ghost before = *self;
         let mut k: usize = 0;
@@ -28,8 +31,13 @@ impl Scheduler {
             invariant
                 self.inv(),
                 refines(before, *self),
+                self.groups@.len() == before.groups@.len(),
                 *self == (Scheduler { groups: self.groups, ..before }),
                 k <= self.running@.len(),
+                forall|m: int|
+                    0 <= m < k ==> self.relogged(
+                        self.seqs@[(#[trigger] self.running@[m]) as int].seat as int,
+                    ),
             decreases self.running@.len() - k,
         {
             assert(self.seqs@[self.running@[k as int] as int].live());
@@ -38,8 +46,118 @@ impl Scheduler {
             self.relog_seat(seat);
             proof {
                 lemma_refines_trans(before, prev, *self);
+                assert forall|m: int| 0 <= m < k + 1 implies self.relogged(
+                    self.seqs@[(#[trigger] self.running@[m]) as int].seat as int,
+                ) by {
+                    assert(self.seqs@[self.running@[m] as int].live());
+                    let s = self.seqs@[self.running@[m] as int].seat as int;
+                    if m < k {
+                        assert(prev.relogged(s));
+                        prev.lemma_still_relogged(*self, s);
+                    }
+                }
             }
             k += 1;
+        }
+        proof {
+            self.lemma_all_relogged();
+        }
+    }
+
+    /// Whatever a runner's tables hold, the next updates make the tables of this seat of it.
+    pub open spec fn relogged(&self, s: int) -> bool {
+        forall|g: int, t: spec_fn(int, int) -> int|
+            0 <= g < self.groups@.len() ==> #[trigger] mirrors_seat(self.groups@[g], t, s)
+    }
+
+    proof fn lemma_still_relogged(&self, b: Scheduler, s: int)
+        requires
+            self.inv(),
+            0 <= s < self.config.max_seqs,
+            self.relogged(s),
+            all_logged(self.groups@, b.groups@),
+        ensures
+            b.relogged(s),
+    {
+        assert forall|g: int, t: spec_fn(int, int) -> int|
+            0 <= g < b.groups@.len() implies #[trigger] mirrors_seat(b.groups@[g], t, s) by {
+            assert(group_ok(self.config, self.groups@[g]));
+            assert(logged(self.groups@[g], b.groups@[g]));
+            assert(mirrors_seat(self.groups@[g], t, s));
+        }
+    }
+
+    /// A seat that is not free has a sequence.
+    proof fn lemma_seat_taken(&self, s: u32) -> (m: int)
+        requires
+            self.inv(),
+            s < self.config.max_seqs,
+            !self.free_seats@.contains(s),
+        ensures
+            0 <= m < self.running@.len(),
+            self.seqs@[self.running@[m] as int].seat == s,
+    {
+        let taken = Seq::new(
+            self.running@.len(),
+            |m: int| self.seqs@[self.running@[m] as int].seat,
+        );
+        let all = self.free_seats@ + taken;
+        let (free, last) = (self.free_seats@.len() as int, all[all.len() - 1]);
+        assert forall|k: int| 0 <= k < all.len() implies (#[trigger] all[k])
+            < self.config.max_seqs by {
+            assert(k >= free ==> self.seqs@[self.running@[k - free] as int].live());
+        }
+        assert forall|j: int, k: int|
+            0 <= j < all.len() && 0 <= k < all.len() && j != k implies all[j] != all[k] by {
+            assert(j >= free ==> self.seqs@[self.running@[j - free] as int].live());
+            assert(k >= free ==> self.seqs@[self.running@[k - free] as int].live());
+            assert(j < free ==> self.free_seats@.contains(all[j]));
+            assert(k < free ==> self.free_seats@.contains(all[k]));
+        }
+        if s != last {
+            lemma_all_but_one(all.drop_last(), self.config.max_seqs as int, last, s);
+        }
+        let k = if s == last {
+            all.len() - 1
+        } else {
+            all.drop_last().index_of(s)
+        };
+        assert(k < free ==> self.free_seats@.contains(self.free_seats@[k]));
+        k - free
+    }
+
+    /// Seats without a sequence have no table.
+    proof fn lemma_all_relogged(&self)
+        requires
+            self.inv(),
+            forall|m: int|
+                0 <= m < self.running@.len() ==> self.relogged(
+                    self.seqs@[(#[trigger] self.running@[m]) as int].seat as int,
+                ),
+        ensures
+            forall|t: Tables| #[trigger]
+                mirrors(self.groups@, t) <==> t.len() == self.groups@.len(),
+    {
+        assert forall|t: Tables| t.len() == self.groups@.len() implies #[trigger] mirrors(
+            self.groups@,
+            t,
+        ) by {
+            assert forall|g: int, s: int|
+                0 <= g < self.groups@.len() && 0 <= s
+                    < self.groups@[g].seats() implies #[trigger] mirrors_seat(
+                self.groups@[g],
+                t[g],
+                s,
+            ) by {
+                assert(group_ok(self.config, self.groups@[g]));
+                if self.free_seats@.contains(s as u32) {
+                    let k = self.free_seats@.index_of(s as u32);
+                    assert(self.groups@[g].seat(self.free_seats@[k] as int).table.len() == 0);
+                } else {
+                    let m = self.lemma_seat_taken(s as u32);
+                    assert(self.relogged(self.seqs@[self.running@[m] as int].seat as int));
+                }
+            }
         }
     }
 
@@ -51,6 +169,8 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            final(self).relogged(seat as int),
+            all_logged(old(self).groups@, final(self).groups@),
     {
         let ghost before = *self;
         let mut g: usize = 0;
@@ -61,6 +181,8 @@ impl Scheduler {
                 *self == (Scheduler { groups: self.groups, ..before }),
                 groups_frame(before.config, before.groups@, self.groups@, -1),
                 same_cache(before.groups@, self.groups@),
+                forall|h: int, t: spec_fn(int, int) -> int|
+                    0 <= h < g ==> #[trigger] mirrors_seat(self.groups@[h], t, seat as int),
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
@@ -73,6 +195,7 @@ impl Scheduler {
                         != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
                     assert(prev[h].seat(s) == before.groups@[h].seat(s));
                 }
+                lemma_relogged(prev[g as int], self.groups@[g as int], seat);
                 lemma_one_group(before.groups@, prev, self.groups@, g as int);
             }
             g += 1;

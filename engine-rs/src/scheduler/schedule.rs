@@ -50,8 +50,7 @@ impl Scheduler {
         self.close_draft();
         proof {
             self.lemma_same_plan(before, plan);
-            lemma_refines_trans(*old(self), chosen, before);
-            lemma_schedules(*old(self), before, *self, plan);
+            lemma_schedules(*old(self), chosen, before, *self, plan);
         }
         Some(plan)
     }

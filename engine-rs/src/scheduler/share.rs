@@ -145,6 +145,8 @@ pub fn share_all(
             ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
+            assert(w.table.take(0) =~= prev[g as int].seat(seat as int).table.take(0));
+            lemma_logged(prev[g as int], groups@[g as int], seat, 0);
             lemma_one_group(before, prev, groups@, g as int);
         }
         g += 1;

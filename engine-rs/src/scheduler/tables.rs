@@ -29,6 +29,7 @@ pub open spec fn grew(a: LayerGroup, b: LayerGroup, seat: int) -> bool {
     let (v, w) = (a.seat(seat), b.seat(seat));
     &&& w.sealed <= v.table.len() <= w.table.len()
     &&& w.table.take(v.table.len() as int) == v.table
+    &&& logged(a, b) && a.seats() == b.seats()
     &&& forall|x: int| #[trigger]
         b.cached(x) == a.cached(x) || (b.cached(x) is None && w.table.skip(
             v.table.len() as int,
@@ -55,6 +56,27 @@ pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: in
     }
 }
 
+/// One group more has logged its changes.
+pub(super) proof fn lemma_all_logged(
+    before: Seq<LayerGroup>,
+    prev: Seq<LayerGroup>,
+    now: Seq<LayerGroup>,
+    g: int,
+)
+    requires
+        all_logged(before, prev),
+        0 <= g < prev.len(),
+        now == prev.update(g, now[g]),
+        logged(prev[g], now[g]) && prev[g].seats() == now[g].seats(),
+    ensures
+        all_logged(before, now),
+{
+    assert forall|h: int| 0 <= h < now.len() implies logged(before[h], #[trigger] now[h])
+        && before[h].seats() == now[h].seats() by {
+        assert(logged(before[h], prev[h]) && before[h].seats() == prev[h].seats());
+    }
+}
+
 /// One group more has the cache it had.
 pub(super) proof fn lemma_one_group(
     before: Seq<LayerGroup>,
@@ -67,9 +89,11 @@ pub(super) proof fn lemma_one_group(
         0 <= g < prev.len(),
         now == prev.update(g, now[g]),
         now[g].same_cached(&prev[g]),
+        logged(prev[g], now[g]) && prev[g].seats() == now[g].seats(),
     ensures
         same_cache(before, now),
 {
+    lemma_all_logged(before, prev, now, g);
     assert forall|h: int, x: int|
         #![trigger now[h].cached(x)]
         0 <= h < now.len() implies now[h].cached(x) == before[h].cached(x) by {
@@ -113,6 +137,7 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
             assert(prev[h].seat(s) == before[h].seat(s));
         }
         proof {
+            lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
             lemma_one_group(before, prev, groups@, g as int);
         }
         g += 1;
@@ -224,6 +249,9 @@ pub fn grow_all(
             }
             assert(extends(a, b));
             assert(m.table.take(m.table.len() as int) =~= m.table);
+            if grown {
+                lemma_logged(prev[g as int], groups@[g as int], seat, m.table.len() as int);
+            }
             assert(grew(before[g as int], groups@[g as int], seat as int));
         }
         if !grown {
@@ -373,6 +401,7 @@ pub fn dirty_all(
             ) == before[h].seat(s) by {
                 assert(prev[h].seat(s) == before[h].seat(s));
             }
+            lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
             lemma_one_group(before, prev, groups@, g as int);
         }
         g += 1;
@@ -482,6 +511,10 @@ pub fn attach_all(
                         != seat implies groups@[h].seat(s) == before[h].seat(s) by {
                     assert(prev[h].seat(s) == before[h].seat(s));
                 }
+                assert(groups@[g as int].seat(seat as int).table.take(0) =~= prev[g as int].seat(
+                    seat as int,
+                ).table.take(0));
+                lemma_logged(prev[g as int], groups@[g as int], seat, 0);
                 lemma_one_group(before, prev, groups@, g as int);
             }
             if k < least {

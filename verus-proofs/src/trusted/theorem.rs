@@ -2,8 +2,8 @@
 //! pools, budgets and schedules.
 //!
 //! Assumed: the kernel contract (`Kernels`, or `Launches` below it), the runner (`runner_faithful`), that
-//! Verus, its library and Z3 are sound; and, for the engine's code, what vosti-engine is to prove: that it
-//! follows the machine of model/.
+//! Verus, its library and Z3 are sound. That the engine's code follows the machine of model/ is proved in
+//! vosti-engine: `theorem_engine_refines`.
 use crate::model::{blocks::*, state::*, steps::*};
 use crate::proofs::{accounting::*, executions::*, isolation::*};
 use crate::trusted::*;
