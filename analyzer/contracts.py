@@ -165,14 +165,16 @@ PREMISES = {
     "tiles_contiguous": "row first + i of a tile has the position of row first, plus i",
     "tiles_one_seat": "all rows of a tile belong to the tile's seat",
     "tiles_disjoint": "a row is in at most one tile, and its tile's rows are below the row count",
+    "tiles_have_states": "a row in a tile of attention_splits has a state >= 0",
     "tables_cover": "entry p of a seat's table is a block of the pool for p <= position // page",
     "past_equal": "the KV of position q <= the row's is equal in both launches: rows_computed",
     "cache_finite": "every V of the pool is finite: proved of rope_kv_write's stores",
 }
 """Every premise about integers and memory that a proof may use, by name.
 
-All but the last two and `buffers_disjoint` are parts of `plan_wf` and the layout of a plan's
-arrays, which the engine is proved to keep.
+Those that `VERUS` names are parts of `plan_wf`, which the engine is proved to keep; the others say
+how the runner lays out a step's arrays (`cuda_step.py`), and `past_equal` and `cache_finite` are
+what the certificates of the kernels that write the cache establish.
 """
 
 VERUS = {

@@ -177,7 +177,7 @@ def attention_splits(c: dict[str, Any]) -> Contract:
         "attention_splits",
         (
             *attention_inputs(c),
-            ("states_ptr", Ints(0, MAX_ROWS, distinct=True)),
+            ("states_ptr", Ints(-1, MAX_ROWS, distinct=True)),
             ("m_ptr", Out(by("states_ptr", dense(heads, splits)), live=live)),
             ("l_ptr", Out(by("states_ptr", dense(heads, splits)), live=live)),
             ("acc_ptr", Out(by("states_ptr", dense(heads, splits, dim)), True, live=live)),
@@ -185,7 +185,7 @@ def attention_splits(c: dict[str, Any]) -> Contract:
         ("tiles", c["KV_HEADS"], c["STRIDE"]),
         tile_rows=c["BLOCK_M"] // c["GROUP"],
         positions="positions_ptr",
-        premises=(*ATTENTION, "states_distinct"),
+        premises=(*ATTENTION, "states_distinct", "tiles_have_states"),
     )
 
 

@@ -241,7 +241,7 @@ class Memory:
         return z3.Implies(z3.And(x >= 0, x == y, *rows), a == b)
 
     def _tiles(self, found: dict[str, list[Access]]) -> Iterator[Any]:
-        """tiles_contiguous, tiles_one_seat, tiles_disjoint, tables_cover."""
+        """tiles_contiguous, tiles_one_seat, tiles_disjoint, tiles_have_states, tables_cover."""
         parts = self.tile_names.values()
         tiles = {a.place_ident: a.place for name in parts for a in found.get(name, ())}
         rows = {self._row_ident: self.launch.row}

@@ -15,7 +15,7 @@ from pyvosti.analyzer.chains import chain
 from pyvosti.analyzer.elements import Frame
 from pyvosti.analyzer.loops import LoopProof
 from pyvosti.analyzer.terms import Hole, Terms
-from pyvosti.analyzer.ttir import Op
+from pyvosti.analyzer.ttir import NotAnalysable, Op, Value
 
 Hypotheses = tuple[Any, ...]
 
@@ -197,14 +197,21 @@ def is_branch(frame: Frame) -> bool:
 
 
 def region(op: Op) -> tuple[Any, ...]:
-    """The combine region of a reduction, names replaced by numbers."""
+    """The combine region of a reduction, names replaced by numbers, constants by their value."""
     block = op.regions[0]
-    number = {value: i for i, value in enumerate(block.arguments)}
+    number: dict[Value, Any] = {value: i for i, value in enumerate(block.arguments)}
+
+    def operand(value: Value) -> Any:
+        if value in number:
+            return number[value]
+        if value.op is None or value.op.name != "arith.constant":
+            raise NotAnalysable(f"a reduction combines with {value.name}, from outside")
+        return str(value.type), value.op.attributes["value"]
+
     found = []
     for inner in block.ops:
-        for value in inner.results:
-            number[value] = len(number)
-        operands = tuple(number.get(v, -1) for v in inner.operands)
+        operands = tuple(operand(v) for v in inner.operands)
+        number |= {v: len(number) + i for i, v in enumerate(inner.results)}
         kinds = tuple(str(v.type) for v in inner.results)
         found.append((inner.name, operands, tuple(sorted(inner.attributes.items())), kinds))
     return tuple(found)

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("z3")
 
-from pyvosti.analyzer.floats import LAWS, ZERO_CARRIERS
+from pyvosti.analyzer.floats import LAWS, ZERO_CARRIERS  # noqa: E402
 
 KINDS = [torch.float16, torch.bfloat16, torch.float32]
 BITS = {torch.float16: torch.int16, torch.bfloat16: torch.int16, torch.float32: torch.int32}

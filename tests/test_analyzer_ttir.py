@@ -11,8 +11,10 @@ from pyvosti.analyzer import compiler
 from pyvosti.analyzer.corpus.bases import small_spec
 from pyvosti.analyzer.ttir import Function, NotAnalysable, parse
 
-TEXT = """module {
-  tt.func public @k(%arg0: !tt.ptr<f32> {tt.divisibility = 16 : i32}) attributes {noinline = false} {
+HEAD = "module {\n  tt.func public @k(%arg0: !tt.ptr<f32> {tt.divisibility = 16 : i32})"
+TEXT = (
+    HEAD
+    + """ attributes {noinline = false} {
     %cst = arith.constant dense<0x7FC00000> : tensor<16xf32>
     %c2_i32 = arith.constant 2 : i32
     %0 = tt.get_program_id x : i32
@@ -34,6 +36,7 @@ TEXT = """module {
   }
 }
 """
+)
 
 
 def test_reads_operations_types_and_attributes() -> None:
@@ -109,5 +112,5 @@ def test_the_walk_checks_names_and_operands(
     at = text.index(old, text.index("tt.get_program_id"))
     changed = text[:at] + new + text[at + len(old) :]
     monkeypatch.setattr(compiler, "parse", lambda _: parse(changed))
-    with pytest.raises(NotAnalysable, match="disagree|has type"):
+    with pytest.raises(NotAnalysable, match=r"disagree|has type"):
         compiler.read_spec(spec)
