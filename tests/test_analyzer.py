@@ -5,7 +5,12 @@ Faulty kernels are `test_analyzer_certify.py`'s, random ones `test_analyzer_soun
 
 from __future__ import annotations
 
+import ast
+import io
+import re
+import tokenize
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,3 +177,36 @@ def test_radix_steps_change_nothing(
     assert terms.proves([], split == (term == 0))
     assert terms.proves([], quotient(terms, term, divisor) == term / divisor)
     assert terms.proves([], remainder(terms, term, divisor) == term % divisor)
+
+
+UNTRUSTED = {"report.py", "witness.py"}
+"""Files of the prover that a wrong `proved` could not come from."""
+PROVER = (
+    *("analyse", "chains", "compiler", "contracts", "coverage", "elements", "floats", "integers"),
+    *("kernel_contracts", "launch", "loops", "memory", "obligations", "radix", "relate"),
+    *("split_states", "stores", "terms", "ttir", "ttir_operations"),
+)
+
+
+def code_lines(path: Path) -> int:
+    """Lines that hold code: no blank lines, comments or docstrings."""
+    text = path.read_text(encoding="utf-8")
+    lines: set[int] = set()
+    layout = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (*layout, tokenize.ENDMARKER):
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines -= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    return len(lines)
+
+
+def test_the_trusted_prover_has_at_most_3000_lines_of_code() -> None:
+    folder = Path(a.__file__).parent
+    assert sum(code_lines(folder / f"{name}.py") for name in PROVER) <= 3000
+    for name in PROVER:
+        text = (folder / f"{name}.py").read_text(encoding="utf-8")
+        assert max(map(len, text.splitlines())) <= 100, name
+        for used in re.findall(r"pyvosti\.analyzer\.(\w+)", text):
+            assert used in PROVER or f"{used}.py" in UNTRUSTED, f"{name} uses {used}"

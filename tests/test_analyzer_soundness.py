@@ -1,7 +1,7 @@
 """Random kernels that the analyzer calls proved are run in pairs of launches, bit for bit.
 
 A single difference in a proved kernel is an unsound analyzer. PYVOSTI_SOUNDNESS sets how many
-kernels are drawn (150 unless set); the search for a difference takes 24 pairs of launches each.
+kernels are drawn (150 unless set); the search for a difference takes 12 pairs of launches each.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_no_proved_kernel_has_two_launches_that_differ() -> None:
             verdicts["not analysable"] += 1
             continue
         verdicts[report.verdict] += 1
-        task = Task(spec.text, spec, contract, None, 24)
+        task = Task(spec.text, spec, contract, None, 12)
         (proved if report.verdict == "proved" else refuted).append(task)
     wrong = [found for found in replayed(proved) if found["replayed"]]
     assert not wrong, f"{wrong[0]}\n{wrong[0]['name']}"
