@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyvosti._core import Engine
+from pyvosti._core import Engine, __version__
 from pyvosti.check.disturbance import disturb
 from pyvosti.check.engines import NEEDS, Place, Sighting
 from pyvosti.check.observation import Observed, fingerprint
@@ -62,7 +61,7 @@ class OwnEngine:
         self.model, self.backend, self.threads = model, backend, threads
         self.wrapper, self.scheduler = wrapper, scheduler
         self.loaded = loaded or load_model(model)
-        self.title = f"pyvosti {version('pyvosti')} on {backend}"
+        self.title = f"pyvosti {__version__} on {backend}"
         self.can = frozenset(NEEDS) - (_NOT_ON_CPU if backend == "cpu" else _NOT_ON_CUDA)
         self.page = page or DEFAULTS[backend][0]
         self.context = self.loaded.config.context
