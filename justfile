@@ -92,6 +92,7 @@ certify *args: setup
     @{{ install }} "$(echo dist/*.whl)[test]"
     @rm -rf triton_kernels/certificates
     .venv/bin/pyvosti certify --shape smollm2-135m --no-corpus --output triton_kernels/certificates
+    .venv/bin/pyvosti certify --shape gemma-3-1b --no-corpus --output triton_kernels/certificates
     .venv/bin/pyvosti certify --output triton_kernels/certificates {{ args }}
 
 # Count every escape hatch in the verified code and compare with verus-proofs/TRUSTED.md

@@ -37,6 +37,7 @@ ROW_FUNCTIONS = {
     "rms_norm": ["norm", "add"],
     "rope_kv_write": ["rope", "store"],
     "sample": ["sampler"],
+    "sandwich_norm": ["norm", "add"],
 }
 """Kernel -> the row functions of `verus-proofs/src/trusted/row_functions.rs` that it computes.
 

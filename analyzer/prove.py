@@ -40,11 +40,15 @@ def certify_kernel(spec: Spec, arch: int) -> Certificate:
     from pyvosti.analyzer.report import Report
     from pyvosti.analyzer.ttir import NotAnalysable
 
-    contract = contract_of(spec)
+    premises: tuple[str, ...] = ()
     try:
+        contract = contract_of(spec)
+        premises = contract.premises
         report = analyse(read_spec(spec, arch)[1], contract)
     except NotAnalysable as error:
         report = Report(spec.kernel, "not analysable", (), reason=str(error))
+    except KeyError:
+        report = Report(spec.kernel, "not analysable", (), reason="it has no contract")
     certificate: Certificate = {
         "name": entry_name(spec, arch),
         "kernel": spec.kernel,
@@ -64,7 +68,7 @@ def certify_kernel(spec: Spec, arch: int) -> Certificate:
         "verdict": report.verdict,
         "reason": report.reason,
         "obligations": [asdict(one) for one in report.obligations],
-        "premises": contract.premises,
+        "premises": premises,
         "counterexample": report.counterexample and asdict(report.counterexample),
         "family": family_of(spec),
         "equal_to": {},

@@ -5,6 +5,13 @@ from __future__ import annotations
 from pyvosti.triton_kernels.schedule import Shape
 
 SHAPES = {
+    "gemma-3-1b": Shape(
+        layers=26, hidden=1152, heads=4, kv_heads=1, head_dim=256, ffn=6912, vocab=262144,
+        rms_eps=1e-6, qkv_bias=False, qk_norm=True, layer_groups=(1, 1, 1, 1, 1, 0) * 4 + (1, 1),
+        windows=(0, 512), page=64, max_model_len=32768,
+        layer_ropes=(1, 1, 1, 1, 1, 0) * 4 + (1, 1), embed_scale=34.0, sandwich_norms=True,
+        gelu=True,
+    ),
     "llama-3.1-8b": Shape(
         layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256,
         rms_eps=1e-5, qkv_bias=False, qk_norm=False, layer_groups=(0,) * 32, windows=(0,),

@@ -26,7 +26,7 @@ def certify(
         str | None, typer.Option("--model", "-m", help="Folder, GGUF file, Hub id, or smollm2.")
     ] = None,
     shape: Annotated[
-        str | None, typer.Option(help="Instead of a model: llama-3.1-8b, qwen3-8b, smollm2-135m.")
+        str | None, typer.Option(help="Instead of a model, e.g. llama-3.1-8b or qwen3-8b.")
     ] = None,
     arch: Annotated[int, typer.Option(help="NVIDIA architecture: 80, 90 or 100.")] = 90,
     block_size: Annotated[int | None, typer.Option(help="Tokens of a KV block.")] = None,
