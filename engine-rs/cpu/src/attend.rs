@@ -168,9 +168,20 @@ impl Pass<'_> {
         self.pool.run(tiles.len() * c.n_kv_heads, &|scratch, task| {
             let (rows, kv_head) = (&tiles[task / c.n_kv_heads], task % c.n_kv_heads);
             let view = given.view(layer, kv, heads, rows.clone(), kv_head);
+            // Most likely this thread's next task.
+            let following = tiles
+                .get((task + 1) / c.n_kv_heads)
+                .map(|rows| given.view(layer, kv, heads, rows.clone(), (task + 1) % c.n_kv_heads));
             let (states, rest) = scratch.split_at_mut(view.queries() * size);
             for split in view.splits() {
-                attend(isa, &view, split, rest);
+                let next = if split == *view.splits().end() {
+                    following
+                        .as_ref()
+                        .map(|view| (view, *view.splits().start()))
+                } else {
+                    Some((&view, split + 1))
+                };
+                attend(isa, &view, split, next, rest);
                 let partials = states.chunks_exact_mut(size).zip(rest.chunks_exact(size));
                 for (query, (state, next)) in partials.enumerate() {
                     let seen = view.splits_of(query);
@@ -208,7 +219,7 @@ impl Pass<'_> {
             let row = task / splits / c.n_kv_heads;
             let view = view(row, kv_head);
             if view.splits().contains(&split) {
-                attend(isa, &view, split, partials(row, kv_head, split));
+                attend(isa, &view, split, None, partials(row, kv_head, split));
             }
         });
         for_rows(self.pool, rows, |_, row| {

@@ -173,7 +173,8 @@ fn attention(isa: Isa, view: &View<'_>, head_dim: usize) -> Vec<f32> {
     let mut states = vec![Block::ZERO; view.queries() * size];
     for split in view.splits() {
         let mut next = vec![Block([f32::NAN; 16]); view.queries() * size];
-        attend(isa, view, split, &mut next);
+        let ahead = Some((view, *view.splits().end()));
+        attend(isa, view, split, ahead, &mut next);
         for (query, state) in states.chunks_exact_mut(size).enumerate() {
             let next = &next[query * size..][..size];
             if split == *view.splits_of(query).start() {

@@ -1,6 +1,8 @@
 //! A register block: a few rows of activations against a few columns, whose lane sums stay in
 //! registers until they are added up.
 
+use std::mem::size_of;
+
 use crate::lanes::{prefetch, Block, Lanes, CANONICAL_NAN, LANES};
 use crate::matrix::Floats;
 
@@ -26,13 +28,48 @@ impl<R: Read> Clone for Panel<'_, R> {
 
 impl<R: Read> Copy for Panel<'_, R> {}
 
+/// Weights that are needed soon, asked for a little at every unit on the way, so that memory and
+/// arithmetic are busy together: many requests at once would hold up the loads of what is needed
+/// now.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<'a, U> {
+    units: &'a [U],
+    /// Units asked for at each unit that is computed.
+    each: usize,
+}
+
+impl<'a, U> Ahead<'a, U> {
+    const LINE: usize = if size_of::<U>() < 64 {
+        64 / size_of::<U>()
+    } else {
+        1
+    };
+
+    /// `units` over a way of `n` units.
+    pub fn new(units: &'a [U], n: usize) -> Self {
+        let each = units.len().div_ceil(n).next_multiple_of(Self::LINE);
+        Self { units, each }
+    }
+
+    #[inline(always)]
+    fn ask(&self, i: usize) {
+        let mut at = i * self.each;
+        let end = self.units.len().min(at + self.each);
+        while at < end {
+            prefetch(&self.units[at], 0);
+            at += Self::LINE;
+        }
+    }
+}
+
 /// The lane sums of `MR` rows of `x` with `NR` rows of weights; `KEEP`: the weights are written to
 /// `tile` as f32.
 #[inline(always)]
-pub(super) fn dots<L: Lanes, R: Read, const MR: usize, const NR: usize, const KEEP: bool>(
+pub(super) fn dots<L: Lanes, R: Read, U, const MR: usize, const NR: usize, const KEEP: bool>(
     x: &[Block],
     row: usize,
     panel: Panel<'_, R>,
+    next: Ahead<'_, U>,
     tile: &mut [Floats],
 ) -> [[L; NR]; MR] {
     let n = panel.n;
@@ -42,9 +79,10 @@ pub(super) fn dots<L: Lanes, R: Read, const MR: usize, const NR: usize, const KE
     let scales: [&[R::Scales]; NR] =
         std::array::from_fn(|c| &R::scales(&panel.scales[c * n * R::SCALES..])[..n]);
     let tile: [&mut [Floats]; NR] = split::<NR>(tile, if KEEP { n } else { 0 });
-    let ahead = (NR * n * std::mem::size_of::<R::Unit>()).max(AHEAD);
+    let ahead = (NR * n * size_of::<R::Unit>()).max(AHEAD);
     let mut sums = [[L::splat(0.0); NR]; MR];
     for i in 0..n {
+        next.ask(i);
         let mut weights = [[L::splat(0.0); 2]; NR];
         for c in 0..NR {
             if MR == 1 {

@@ -6,13 +6,13 @@ use std::mem::size_of;
 use std::ops::Range;
 
 use crate::isa::kernel;
-use crate::lanes::{prefetch, Block, Lanes, Portable, LANES};
 #[cfg(target_arch = "x86_64")]
 use crate::lanes::{Avx2, Avx512};
+use crate::lanes::{Block, Lanes, Portable, LANES};
 use crate::matrix::{Floats, Matrix};
 use crate::memory::{floats, SharedFloats};
 
-use super::block::{dots, store, Panel};
+use super::block::{dots, store, Ahead, Panel};
 use super::weights::{with_format, Read, F32};
 
 /// Bytes of activations that stay in a near cache while a task's columns pass by.
@@ -134,17 +134,19 @@ fn panel_of<L: Lanes, R: Read, const MR: usize, const NR: usize>(
     let tile = &mut tile[..NR * panel.n];
     let (x, mut row) = (job.x, rows.start);
     if rows.len() == 1 {
-        let sums = dots::<L, R, 1, NR, false>(x, row, panel, tile);
+        let none = Ahead::<R::Unit>::new(&[], panel.n);
+        let sums = dots::<L, R, _, 1, NR, false>(x, row, panel, none, tile);
         return store::<L, 1, NR>(job, sums, row, column);
     }
-    let mut ahead = next.chunks(next.len().div_ceil(rows.len().div_ceil(MR)).max(1));
+    let share = next.len().div_ceil(rows.len().div_ceil(MR)).max(1);
+    let mut shares = next.chunks(share);
+    let mut next = || Ahead::new(shares.next().unwrap_or(&[]), panel.n);
     if rows.len() >= MR {
-        ask(ahead.next());
-        let sums = dots::<L, R, MR, NR, true>(x, row, panel, tile);
+        let sums = dots::<L, R, _, MR, NR, true>(x, row, panel, next(), tile);
         store::<L, MR, NR>(job, sums, row, column);
         row += MR;
     } else {
-        let sums = dots::<L, R, 1, NR, true>(x, row, panel, tile);
+        let sums = dots::<L, R, _, 1, NR, true>(x, row, panel, next(), tile);
         store::<L, 1, NR>(job, sums, row, column);
         row += 1;
     }
@@ -154,23 +156,14 @@ fn panel_of<L: Lanes, R: Read, const MR: usize, const NR: usize>(
         n: panel.n,
     };
     while row + MR <= rows.end {
-        ask(ahead.next());
-        let sums = dots::<L, F32, MR, NR, false>(x, row, tile, &mut []);
+        let sums = dots::<L, F32, _, MR, NR, false>(x, row, tile, next(), &mut []);
         store::<L, MR, NR>(job, sums, row, column);
         row += MR;
     }
     while row < rows.end {
-        let sums = dots::<L, F32, 1, NR, false>(x, row, tile, &mut []);
+        let sums = dots::<L, F32, _, 1, NR, false>(x, row, tile, next(), &mut []);
         store::<L, 1, NR>(job, sums, row, column);
         row += 1;
-    }
-}
-
-/// Asks for weights that are needed soon, so that memory and arithmetic are busy together.
-#[inline(always)]
-fn ask<U>(units: Option<&[U]>) {
-    for units in units.unwrap_or(&[]).chunks((64 / size_of::<U>()).max(1)) {
-        prefetch(&units[0], 0);
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod queries;
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use crate::batch::first_seen;
 use crate::isa::kernel;
@@ -59,8 +59,14 @@ pub fn partial_blocks(head_blocks: usize) -> usize {
 
 kernel! {
     /// The partial results of split `split` for all queries, row after row. That of a query which
-    /// sees nothing of the split means nothing.
-    pub fn attend(view: &View<'_>, split: usize, out: &mut [Block]) =
+    /// sees nothing of the split means nothing. Keys and values of `next`, a view and a split that
+    /// come soon, are asked for on the way; that changes only the speed.
+    pub fn attend(
+        view: &View<'_>,
+        split: usize,
+        next: Option<(&View<'_>, usize)>,
+        out: &mut [Block],
+    ) =
         attend_split::<Portable, 1>, attend_split::<Avx2, 1>, attend_split::<Avx512, 4>;
 }
 
@@ -111,7 +117,7 @@ impl View<'_> {
         &self.heads[start..][..self.head_blocks]
     }
 
-    /// Where the keys and values of a split lie, in blocks; asks for them.
+    /// Where the keys and values of a split lie.
     #[inline(always)]
     fn locate(&self, split: usize) -> Located {
         let begin = split * SPLIT;
@@ -129,10 +135,6 @@ impl View<'_> {
             let count = (self.block_size - offset).min(high + 1 - place);
             for (i, at) in at[place..][..count].iter_mut().enumerate() {
                 *at = (slot + i) * stride + self.kv_head * self.head_blocks;
-                for block in 0..self.head_blocks {
-                    prefetch(&self.keys[*at + block], 0);
-                    prefetch(&self.values[*at + block], 0);
-                }
             }
             place += count;
         }
@@ -140,28 +142,86 @@ impl View<'_> {
         let (first, last) = (at[low], at[high]);
         at[low / LANES * LANES..low].fill(first);
         at[high + 1..(high + 1).next_multiple_of(LANES)].fill(last);
-        Located { at, low }
+        Located { at, low, high }
     }
 }
 
-/// Where the positions of a split lie, and the first one that is seen, counted from its start.
+/// Where the positions of a split lie, in blocks, and the first and the last one that are seen,
+/// counted from its start.
 struct Located {
     at: [usize; SPLIT],
     low: usize,
+    high: usize,
+}
+
+/// Keys and values that are needed next, asked for position by position on the way through others:
+/// many requests at once would hold up the loads of what is needed now.
+#[derive(Clone, Copy)]
+struct Ahead<'a> {
+    keys: &'a [Block],
+    values: &'a [Block],
+    /// Where they lie.
+    at: &'a [usize],
+    /// Positions asked for at each position that is computed.
+    each: usize,
+}
+
+impl<'a> Ahead<'a> {
+    const NOTHING: Self = Self {
+        keys: &[],
+        values: &[],
+        at: &[],
+        each: 0,
+    };
+
+    /// What `view` sees of a split that lies at `to`, on the way through what lies at `from`.
+    #[inline(always)]
+    fn new(view: &View<'a>, to: &'a Located, from: &Located) -> Self {
+        let at = &to.at[to.low..=to.high];
+        Self {
+            keys: view.keys,
+            values: view.values,
+            at,
+            each: at.len().div_ceil(from.high + 1 - from.low),
+        }
+    }
+
+    /// Asks for the blocks `blocks` of the keys or values that belong to the positions `places`
+    /// of those computed.
+    #[inline(always)]
+    fn ask(&self, of: &[Block], places: Range<usize>, blocks: Range<usize>) {
+        let end = self.at.len().min(places.end * self.each);
+        for &at in self.at.get(places.start * self.each..end).unwrap_or(&[]) {
+            for block in &of[at..][blocks.clone()] {
+                prefetch(block, 0);
+            }
+        }
+    }
 }
 
 #[inline(always)]
-fn attend_split<L: Lanes, const Q: usize>(view: &View<'_>, split: usize, out: &mut [Block]) {
+fn attend_split<L: Lanes, const Q: usize>(
+    view: &View<'_>,
+    split: usize,
+    next: Option<(&View<'_>, usize)>,
+    out: &mut [Block],
+) {
     let located = view.locate(split);
+    let next = next.map(|(view, split)| (view, view.locate(split)));
+    let mut ahead = match &next {
+        Some((view, to)) => Ahead::new(view, to, &located),
+        None => Ahead::NOTHING,
+    };
     let mut query = 0;
     while query < view.queries() {
-        if view.queries() - query == 1 {
-            attend_queries::<L, 1>(view, &located, split, query, out);
-            query += 1;
-        } else {
-            attend_queries::<L, Q>(view, &located, split, query, out);
-            query += Q;
-        }
+        query += match view.queries() - query {
+            1 => attend_queries::<L, 1>(view, &located, split, query, ahead, out),
+            _ if Q == 1 => attend_queries::<L, 1>(view, &located, split, query, ahead, out),
+            2 => attend_queries::<L, 2>(view, &located, split, query, ahead, out),
+            3 => attend_queries::<L, 3>(view, &located, split, query, ahead, out),
+            _ => attend_queries::<L, Q>(view, &located, split, query, ahead, out),
+        };
+        ahead = Ahead::NOTHING;
     }
 }
 

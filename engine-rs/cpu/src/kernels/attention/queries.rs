@@ -4,7 +4,7 @@ use crate::lanes::{lane_max, Block, Lanes, IOTA, LANES};
 use crate::math::exp;
 use crate::memory::floats;
 
-use super::{partial_blocks, Located, View, SPLIT};
+use super::{partial_blocks, Ahead, Located, View, SPLIT};
 
 /// Of one query, by position in the split: scores, then weights.
 type Weights = [Block; SPLIT / LANES];
@@ -12,23 +12,24 @@ type Weights = [Block; SPLIT / LANES];
 /// First and last position of the split that a query sees.
 type Seen = (usize, usize);
 
-/// `Q` queries from `query` on; the last one of all takes the places that are left over.
+/// `Q` queries from `query` on; returns `Q`.
 #[inline(always)]
 pub(super) fn attend_queries<L: Lanes, const Q: usize>(
     view: &View<'_>,
     located: &Located,
     split: usize,
     query: usize,
+    ahead: Ahead<'_>,
     out: &mut [Block],
-) {
-    let queries: [usize; Q] = std::array::from_fn(|q| (query + q).min(view.queries() - 1));
+) -> usize {
+    let queries: [usize; Q] = std::array::from_fn(|q| query + q);
     let nothing = (located.low, located.low);
     let seen = queries.map(|query| view.seen(query, split).unwrap_or(nothing));
     let low = seen.iter().fold(SPLIT, |low, seen| low.min(seen.0));
     let high = seen.iter().fold(0, |high, seen| high.max(seen.1));
     let mut weights = [[Block::ZERO; SPLIT / LANES]; Q];
     for group in low / LANES..=high / LANES {
-        score::<L, Q>(view, located, queries, group, &mut weights);
+        score::<L, Q>(view, located, queries, group, ahead, &mut weights);
     }
     let size = partial_blocks(view.head_blocks);
     for q in 0..Q {
@@ -40,15 +41,16 @@ pub(super) fn attend_queries<L: Lanes, const Q: usize>(
     while block < view.head_blocks {
         let out = &mut out[1 + block..];
         if view.head_blocks - block >= 4 {
-            let sums = weigh::<L, Q, 4>(view, located, &weights, seen, block);
+            let sums = weigh::<L, Q, 4>(view, located, &weights, seen, block, ahead);
             store(sums, queries.map(|query| query * size), out);
             block += 4;
         } else {
-            let sums = weigh::<L, Q, 1>(view, located, &weights, seen, block);
+            let sums = weigh::<L, Q, 1>(view, located, &weights, seen, block, ahead);
             store(sums, queries.map(|query| query * size), out);
             block += 1;
         }
     }
+    Q
 }
 
 /// Dot products of the queries with sixteen keys.
@@ -58,11 +60,14 @@ fn score<L: Lanes, const Q: usize>(
     located: &Located,
     queries: [usize; Q],
     group: usize,
+    ahead: Ahead<'_>,
     scores: &mut [Weights; Q],
 ) {
     let n = view.head_blocks;
     let queries = queries.map(|query| &view.query(query)[..n]);
     for quad in 0..LANES / 4 {
+        let place = (group - located.low / LANES) * LANES + quad * 4;
+        ahead.ask(ahead.keys, place..place + 4, 0..n);
         let keys: [&[Block]; 4] =
             std::array::from_fn(|i| &view.keys[located.at[group * LANES + quad * 4 + i]..][..n]);
         let mut sums = [[L::splat(0.0); 4]; Q];
@@ -76,9 +81,9 @@ fn score<L: Lanes, const Q: usize>(
             }
         }
         let mut totals = [[0.0; 4]; Q];
-        if Q == 4 {
+        if Q > 2 {
             let mut lanes = [0.0; LANES];
-            L::sum16(std::array::from_fn(|q| sums[q % Q])).store(&mut lanes);
+            L::sum16(std::array::from_fn(|q| sums[q.min(Q - 1)])).store(&mut lanes);
             for (totals, lanes) in totals.iter_mut().zip(lanes.chunks_exact(4)) {
                 totals.copy_from_slice(lanes);
             }
@@ -125,6 +130,7 @@ fn weigh<L: Lanes, const Q: usize, const N: usize>(
     weights: &[Weights; Q],
     seen: [Seen; Q],
     block: usize,
+    ahead: Ahead<'_>,
 ) -> [[L; N]; Q] {
     let (mut some, mut all) = (seen[0], seen[0]);
     for (low, high) in seen {
@@ -134,6 +140,8 @@ fn weigh<L: Lanes, const Q: usize, const N: usize>(
     let mut sums = [[L::splat(0.0); N]; Q];
     for place in some.0..=some.1 {
         let values = &view.values[located.at[place] + block..][..N];
+        let done = place - some.0;
+        ahead.ask(ahead.values, done..done + 1, block..block + N);
         for q in 0..Q {
             let (low, high) = seen[q];
             // The first comparisons are the same for all queries.
