@@ -7,7 +7,6 @@ that tests it bit by bit; nothing else is known of floats, associativity least o
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import z3
@@ -133,7 +132,3 @@ class Floats:
             if x.decl().name() == f"math.absf:{element}":
                 self.terms.fact(term, z3.Implies(term, self.predicate("finite", x.arg(0))))
         return term
-
-    def bits(self, element: str) -> int:
-        """Width of a float type."""
-        return struct.calcsize({"f16": "e", "bf16": "e", "f32": "f", "f64": "d"}[element]) * 8

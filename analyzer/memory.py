@@ -136,9 +136,7 @@ class Memory:
         index = []
         for position, (extent, stride) in enumerate(at.dims):
             digit = relative / stride if stride > 1 else relative
-            if position and extent * stride != at.dims[position - 1][1]:
-                digit = digit % extent
-            elif position:
+            if position:
                 digit = digit % extent
             index.append(digit)
         inside = [z3.And(i >= 0, i < extent) for i, (extent, _) in zip(index, at.dims, strict=True)]

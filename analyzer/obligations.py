@@ -99,29 +99,33 @@ def row_locality(a: Launch, b: Launch) -> Outcome:
     return None
 
 
+def at_row(store: Store, column: list[Any]) -> list[Any]:
+    """What says that a store happens and writes this element of the shared row.
+
+    Where rows lie by a key, the row is the one whose key was read: `places_distinct` says that no
+    other row has the address. Raises NotAnalysable when no key was read.
+    """
+    launch, role = store.launch, store.role
+    row, hypotheses = launch.row, list(store.conditions)
+    if role.at.key:
+        found = row_and_index(store)
+        if found is None:
+            raise NotAnalysable("no row owns the address")
+        hypotheses.append(row == found[0])
+        row = found[0]
+    hypotheses += launch.memory.live(role.live, row, column)
+    place = launch.memory.place(role.at, row, column)
+    return hypotheses + equations(launch.terms, store.offset, place)
+
+
 def same_bits(
     one: Store, two: Store, same: bool, column: list[Any] | None = None
 ) -> tuple[Outcome, bool]:
-    """Two stores of one element of the shared row store equal values; and can both happen.
-
-    Where rows lie by a key, the row is the one whose key was read: `places_distinct` says that no
-    other row has the address.
-    """
+    """Two stores of one element of the shared row store equal values; and can both happen."""
     terms = one.launch.terms
     relation = Relation(terms, same)
     column = columns(terms, one.role) if column is None else column
-    hypotheses = [*one.conditions, *two.conditions]
-    for store in (one, two):
-        row = store.launch.row
-        if store.role.at.key:
-            found = row_and_index(store)
-            if found is None:
-                return Broken(None, one, two, (), one.name, "no row owns the address"), False
-            hypotheses.append(row == found[0])
-            row = found[0]
-        place = store.launch.memory.place(store.role.at, row, column)
-        hypotheses += equations(terms, store.offset, place)
-        hypotheses += store.launch.memory.live(store.role.live, row, column)
+    hypotheses = [*at_row(one, column), *at_row(two, column)]
     if one.site.op is not two.site.op and terms.refute(hypotheses) is None:
         return None, False
     hypotheses += shared_coordinates(one, two, hypotheses, same)

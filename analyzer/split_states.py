@@ -8,15 +8,12 @@ in memory. The two together make them one family.
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from pyvosti.analyzer.contracts import Row
 from pyvosti.analyzer.launch import Launch
 from pyvosti.analyzer.loops import iteration
-from pyvosti.analyzer.obligations import Broken, Outcome, columns, row_and_index, same_bits
-from pyvosti.analyzer.radix import equations
+from pyvosti.analyzer.obligations import Broken, Outcome, at_row, columns, same_bits
 from pyvosti.analyzer.relate import Relation
 from pyvosti.analyzer.stores import Store, execute, sites
 from pyvosti.analyzer.terms import Hole
@@ -41,21 +38,6 @@ def only_store(launch: Launch) -> Store:
     if len(found) != 1:
         raise NotAnalysable(f"{launch.function.name} does not have one store")
     return execute(found[0], launch)
-
-
-def at_row(store: Store, column: list[Any]) -> list[Any]:
-    """What says that a store writes this element of the shared row."""
-    launch, role = store.launch, store.role
-    row, hypotheses = launch.row, list(store.conditions)
-    if role.at.key:
-        found = row_and_index(store)
-        if found is None:
-            raise NotAnalysable("no row owns the address")
-        hypotheses.append(row == found[0])
-        row = found[0]
-    hypotheses += launch.memory.live(role.live, row, column)
-    place = launch.memory.place(role.at, row, column)
-    return hypotheses + equations(launch.terms, store.offset, place)
 
 
 def stored_states(splits: Launch, whole: Launch) -> Outcome:
