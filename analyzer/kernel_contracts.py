@@ -121,6 +121,25 @@ def rms_norm(c: dict[str, Any]) -> Contract:
     )
 
 
+def sandwich_norm(c: dict[str, Any]) -> Contract:
+    """RMSNorm of the addend, residual addition and RMSNorm of a row."""
+    splits, hidden = c["SPLITS"], c["HIDDEN"]
+    return Contract(
+        "sandwich_norm",
+        (
+            ("rows_ptr", Count()),
+            ("delta_ptr", Row(dense(splits, hidden))),
+            ("delta_weight_ptr", Same()),
+            ("residual_ptr", Row(dense(hidden))),
+            ("weight_ptr", Same()),
+            ("residual_out_ptr", Out(dense(hidden))),
+            ("out_ptr", Out(dense(hidden))),
+        ),
+        ("rows",),
+        premises=ROWS,
+    )
+
+
 def rope_kv_write(c: dict[str, Any]) -> Contract:
     """RoPE of a row's queries and key; key and value go to the row's slot."""
     dims, heads, kv_heads, page = 2 * c["HALF"], c["HEADS"], c["KV_HEADS"], c["PAGE"]
@@ -311,6 +330,7 @@ BUILDERS = {
     "rms_norm": rms_norm,
     "rope_kv_write": rope_kv_write,
     "sample": sample,
+    "sandwich_norm": sandwich_norm,
 }
 
 
