@@ -62,6 +62,11 @@ def test_transformers_compute_the_same_model(hf: TransformersEngine, tiny_folder
     assert tokens[0] == tokens[1]
 
 
+def test_transformers_take_over_a_cache(hf: TransformersEngine) -> None:
+    found = outcomes(hf, "hit-half", "hit-all", "length-4-pages", "next-turn", "chunks-7")
+    assert {outcome.status for outcome in found.values()} <= {"equal", "different"}, found
+
+
 def test_transformers_skip_with_a_reason(hf: TransformersEngine) -> None:
     found = outcomes(hf, "preempted-often", "poison-nan", "order-staggered", "warm")
     assert {outcome.status for outcome in found.values()} == {"skipped"}

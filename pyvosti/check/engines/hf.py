@@ -171,7 +171,9 @@ class _Run:
         if found is None:
             return 0, DynamicCache()
         cache = copy.deepcopy(found)
-        cache.crop(best)
+        surplus = cache.get_seq_length() - best
+        if surplus:
+            cache.crop(-surplus)
         return best, cache
 
     def _forward(self, tokens: Any, padding: Any, cache: Any) -> NDArray[np.float32]:
