@@ -11,6 +11,8 @@ from pyvosti.errors import ConfigError
 
 DEFAULTS = {"cpu": (16, 128, 256), "cuda": (64, 256, 2048)}
 """By backend: block_size, max_seqs, max_batched_tokens."""
+_CERTIFIED = {"max_batched_tokens": 1 << 16, "max_seqs": 1 << 14, "max_model_len": 1 << 20}
+"""What the GPU kernels' certificates take for granted (analyzer/contracts.py)."""
 _DEFAULT_KV_TOKENS = 65_536
 """On the CPU: 512 tokens for each of the 128 sequences that a step may have, so that ordinary chats
 are not preempted. Memory is taken when a page is first written, so the bound that matters is
@@ -95,6 +97,11 @@ def make_limits(
         raise ConfigError(
             f"max_model_len = {max_model_len}, but the model was made for {config.context} tokens"
         )
+    if backend == "cuda":
+        sizes = (max_batched_tokens, max_seqs, max_model_len)
+        for (name, most), value in zip(_CERTIFIED.items(), sizes, strict=True):
+            if value > most:
+                raise ConfigError(f"{name} must be at most {most} on a GPU, not {value}")
     threads = _default_threads() if threads is None else threads
     _positive("threads", threads)
     if threads > _MAX_THREADS:

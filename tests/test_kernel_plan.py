@@ -66,3 +66,24 @@ def test_the_table_names_the_order_of_each_sum() -> None:
     assert result.exit_code == 0
     assert "3 chains, added in ascending order" in result.stdout
     assert "splits of 256 positions, 64 keys at a time, ascending" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_batched_tokens": 65537}, {"max_seqs": 16385}, {"max_model_len": 2**20 + 1}]
+)
+def test_sizes_beyond_the_certificates_premises_are_refused(wrong: dict[str, int]) -> None:
+    from pyvosti.analyzer.contracts import MAX_POSITION, MAX_ROWS, MAX_SEATS
+    from pyvosti.config import ModelConfig, same_window
+    from pyvosti.errors import ConfigError
+    from pyvosti.limits import make_limits
+
+    config = ModelConfig(
+        "llama", 1, 64, 4, 2, 16, 64, 100, 1e-5, 1e4, None, False, 2**24, same_window(None, 1)
+    )
+    (name, value), *_ = wrong.items()
+    bounds = {"max_batched_tokens": MAX_ROWS, "max_seqs": MAX_SEATS, "max_model_len": MAX_POSITION}
+    assert value == bounds[name] + 1
+    largest = {"max_model_len": 4096} | {name: value - 1}
+    make_limits(config, "cuda", **largest)
+    with pytest.raises(ConfigError, match=f"{name} must be at most {value - 1} on a GPU"):
+        make_limits(config, "cuda", **largest | wrong)
