@@ -83,8 +83,8 @@ Llama-3.1-8B by context: twenty decode steps over KV that fills the context.
 """
 
 SERVED = """\
-Llama-3.1-8B through `pyvosti`'s session: requests, verified engine, GPU sampler, text as it comes; two
-plans in flight. Milliseconds between two tokens of all sequences, the median of the run.
+Llama-3.1-8B through `pyvosti`'s session: requests, verified engine, GPU sampler, text as it comes;
+two plans in flight. Milliseconds between two tokens of all sequences, the median of the run.
 """
 
 KERNELS = """\

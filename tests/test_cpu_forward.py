@@ -62,8 +62,8 @@ def core_model(config: dict[str, Any], tensors: dict[str, Any], **more: Any) -> 
     own = ("window", "bias", "rope_theta", "rope_scaling")
     rope = {"theta": config["rope_theta"], "scaling": config["rope_scaling"]}
     config = {key: config[key] for key in config if key not in own} | {
-        "ropes": [rope], "layer_ropes": [0] * config["n_layers"], "sandwich_norms": False, "gelu": False,
-        "attention_scale": None, "embed_scale": 1.0,
+        "ropes": [rope], "layer_ropes": [0] * config["n_layers"], "sandwich_norms": False,
+        "gelu": False, "attention_scale": None, "embed_scale": 1.0,
     }  # fmt: skip
     arguments = {"num_slots": [64 * BLOCK], "block_size": BLOCK, "threads": 2} | more
     return _core.CpuModel(config, raw, **arguments)

@@ -96,6 +96,6 @@ def test_memory_that_cannot_fit_is_refused_before_serving() -> None:
     weights = fused_weights(PLAIN, random_fetch(PLAIN, 1), False)
     with pytest.raises(MemoryError, match="lower max_batched_tokens"):
         CudaRunner(
-            schedule, weights, rotary_tables(PLAIN, [Rope(1e4, None)]), num_blocks=[2**27], max_seqs=4,
-            max_batched_tokens=64,
+            schedule, weights, rotary_tables(PLAIN, [Rope(1e4, None)]), num_blocks=[2**27],
+            max_seqs=4, max_batched_tokens=64,
         )  # fmt: skip
