@@ -124,12 +124,11 @@ impl Matrix {
                 "rows of {cols} are not whole {format:?} blocks of {weights}"
             )));
         }
-        let row_bytes = cols / weights * bytes;
-        let want = rows.checked_mul(row_bytes);
-        if want != Some(raw.len()) {
+        let row_bytes = (cols / weights).checked_mul(bytes);
+        if row_bytes.and_then(|bytes| bytes.checked_mul(rows)) != Some(raw.len()) {
             return Err(Error::new(format!(
-                "a {format:?} tensor of shape ({rows}, {cols}) has {row_bytes} bytes a row, \
-                 but {} bytes were given",
+                "a {format:?} tensor of shape ({rows}, {cols}) has {bytes} bytes for each \
+                 {weights} elements, but {} bytes were given",
                 raw.len()
             )));
         }
