@@ -47,6 +47,7 @@ def test_values_are_those_of_gguf(dtype: str, isa: str) -> None:
         (("F32", (2, 3), np.zeros(23, np.uint8)), "bytes"),
         (("F32", (0, 3), np.zeros(0, np.uint8)), "no elements"),
         (("F32", (1, 2, 3), np.zeros(24, np.uint8)), "one or two"),
+        (("F32", (2**62,), np.zeros(24, np.uint8)), "24 bytes were given"),
     ],
 )
 def test_bad_tensors_are_refused(tensor: object, message: str) -> None:
