@@ -80,6 +80,7 @@ def _matched(
         stores = [read_store(folder) for folder in _stores()]
     except ValueError as error:
         raise ConfigError(f"{error}; delete it and run `pyvosti certify`") from None
+    digest = analyzer_digest()
     fitting: dict[Spec, Certificate] = {}
     against: list[str] = []
     missing = []
@@ -89,7 +90,7 @@ def _matched(
         faults: list[str] = []
         for one in found:
             faults = objections(one, spec, arch)
-            if one["versions"]["analyzer"] != analyzer_digest():
+            if one["versions"]["analyzer"] != digest:
                 faults.append("another analyzer made its certificate")
             if not faults:
                 fitting[spec] = one

@@ -68,10 +68,11 @@ def _schedule(
     strict: bool,
 ) -> Schedule:
     """The schedule of a model, or of a shape that certificates ship for."""
+    from pyvosti.kernel_plan import kernel_schedule, shape_schedule
+
     if model is not None:
         if shape is not None:
             raise ConfigError("give --model or --shape, not both")
-        from pyvosti.kernel_plan import kernel_schedule
         from pyvosti.limits import make_limits
         from pyvosti.loader import load_model
 
@@ -79,16 +80,13 @@ def _schedule(
         limits = make_limits(config, "cuda", block_size=block_size, max_model_len=max_model_len)
         return kernel_schedule(config, limits, arch, strict)
     from pyvosti.analyzer.shapes import SHAPES
-    from pyvosti.triton_kernels.schedule import SHARED_MEMORY, make_schedule
 
     if block_size is not None or max_model_len is not None:
         raise ConfigError("block_size and max_model_len belong to a --model")
     name = "llama-3.1-8b" if shape is None else shape
     if name not in SHAPES:
         raise ConfigError(f"the shapes are {', '.join(SHAPES)}, not {name!r}")
-    if arch not in SHARED_MEMORY:
-        raise ConfigError(f"the GPU kernels know sm_80, sm_90 and sm_100, not sm_{arch}")
-    return make_schedule(SHAPES[name], arch, strict)
+    return shape_schedule(SHAPES[name], arch, strict)
 
 
 def _explain(schedule: Schedule, kernel: str, output: Path | None) -> None:

@@ -58,12 +58,17 @@ def kernel_schedule(config: ModelConfig, limits: Limits, arch: int, strict: bool
     """
     if not find_spec("triton"):
         raise ConfigError("the GPU kernels need Triton; run: pip install 'pyvosti[analyzer]'")
+    return shape_schedule(kernel_shape(config, limits), arch, strict)
+
+
+def shape_schedule(shape: Shape, arch: int, strict: bool) -> Schedule:
+    """The schedule classes of a shape; raises ConfigError as `kernel_schedule` does."""
     from pyvosti.triton_kernels.schedule import SHARED_MEMORY, make_schedule
 
     if arch not in SHARED_MEMORY:
         raise ConfigError(f"the GPU kernels know sm_80, sm_90 and sm_100, not sm_{arch}")
     try:
-        return make_schedule(kernel_shape(config, limits), arch, strict)
+        return make_schedule(shape, arch, strict)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
