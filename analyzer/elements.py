@@ -39,7 +39,7 @@ class Frame:
         carried: Callable[[Value, Index, bool], Any] | None = None,
     ) -> None:
         self.launch, self.block, self.parent = launch, block, parent
-        self.hypotheses = (*(parent.hypotheses if parent else ()), *hypotheses)
+        self.hypotheses: tuple[Any, ...] = (*(parent.hypotheses if parent else ()), *hypotheses)
         self.variables, self.carried = variables or {}, carried
         self._elements: dict[Any, Any] = {}
         self._branches: dict[Block, Frame] = {}
@@ -165,8 +165,8 @@ def select(frame: Frame, op: Op, value: Value, index: Index, modulo_zero: bool) 
         return frame.element(yes, index, modulo_zero)
     if z3.is_false(where):
         return frame.element(no, index, modulo_zero)
-    chosen = (frame.element(v, index, modulo_zero) for v in (yes, no))
-    return frame.choose(where, *chosen, value.type)
+    a, b = (frame.element(v, index, modulo_zero) for v in (yes, no))
+    return frame.choose(where, a, b, value.type)
 
 
 def cast(frame: Frame, op: Op, value: Value, index: Index, modulo_zero: bool) -> Any:
@@ -310,11 +310,11 @@ def loop(frame: Frame, op: Op, value: Value, index: Index, modulo_zero: bool) ->
 
 def branches(frame: Frame, op: Op, value: Value, index: Index, modulo_zero: bool) -> Any:
     condition = frame.element(op.operands[0])
-    chosen = (
+    yes, no = (
         frame.branch(block).element(block.ops[-1].operands[value.index], index, modulo_zero)
         for block in op.regions
     )
-    return frame.choose(condition, *chosen, value.type)
+    return frame.choose(condition, yes, no, value.type)
 
 
 MAKERS: dict[str, Callable[[Frame, Op, Value, Index, bool], Any]] = {

@@ -175,11 +175,11 @@ class LoopProof:
 
     def _initially(self, claim: Claim) -> bool:
         places = self._elements(claim, claim.result)
-        values = [
+        a, b = (
             frame.element(loop.operands[3 + claim.result], place, claim.modulo_zero)
             for (frame, loop), place in zip(self.sides, places, strict=True)
-        ]
-        return self.relation.equal(*values, self.joint, "before a loop")
+        )
+        return self.relation.equal(a, b, self.joint, "before a loop")
 
     def _kept(self, claim: Claim, last: tuple[Frame, ...], joint: tuple[Any, ...]) -> bool:
         places = self._elements(claim, claim.result)
@@ -190,7 +190,8 @@ class LoopProof:
             if self._ratio[side] > 1:
                 value = loop.regions[0].arguments[1 + claim.result]
             values.append(frame.element(value, place, claim.modulo_zero))
-        return self.relation.equal(*values, joint, "an iteration")
+        a, b = values
+        return self.relation.equal(a, b, joint, "an iteration")
 
     def _skipped(self, claim: Claim) -> bool:
         """Iterations that only one launch runs leave the element as it is."""
@@ -256,7 +257,7 @@ def next_iteration(before: Frame, loop: Op, bounds: tuple[Any, ...], variable: A
 
     def carried(value: Value, index: tuple[Any, ...], modulo_zero: bool) -> Any:
         made = yielded(loop, block.arguments.index(value) - 1)
-        values = (before.element(v, index, modulo_zero) for v in (made, value))
-        return before.choose(z3.And(was >= low, was < high), *values, value.type)
+        new, old = (before.element(v, index, modulo_zero) for v in (made, value))
+        return before.choose(z3.And(was >= low, was < high), new, old, value.type)
 
     return Frame(before.launch, block, before.parent, (), {block.arguments[0]: variable}, carried)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import z3
 
@@ -22,6 +22,8 @@ from pyvosti.analyzer.ttir import NotAnalysable, Type, Value
 if TYPE_CHECKING:
     from pyvosti.analyzer.elements import Frame
     from pyvosti.analyzer.launch import Launch
+
+R = TypeVar("R", c.Cache, c.Table)
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,12 @@ class Memory:
         self._accesses[access.ident] = access
         return access
 
+    def _role(self, term: Any, kind: type[R]) -> R:
+        """The role of the argument that a term is an access to."""
+        role = self.roles[argument_of(term)]
+        assert isinstance(role, kind)
+        return role
+
     def _once(self, make: Any, x: Any, y: Any, *key: int) -> Any:
         """A formula about two terms, made once; `key` are their ids."""
         known = (make.__name__, *key)
@@ -283,7 +291,7 @@ class Memory:
 
     def _covered(self, entry: Any, tile: Any) -> Any:
         """Table entries up to the tile's last position are blocks of the pool."""
-        role = self.roles[entry.decl().name().partition("@")[0]]
+        role = self._role(entry, c.Table)
         first, count = self.part("first", tile), self.part("count", tile)
         page = entry.arg(0) - self.part("seat", tile) * role.pages
         last = self.access(self.launch.contract.positions, first) + count - 1
@@ -306,15 +314,15 @@ class Memory:
                             yield self._once(self._past, x.term, entry.term, *key)
 
     def _finite(self, term: Any, _: Any) -> Any:
-        role = self.roles[term.decl().name().partition("@")[0]]
+        role = self._role(term, c.Cache)
         block = role.heads * role.page * role.dim
         inside = z3.And(term.arg(0) >= 0, term.arg(0) < self.blocks * block)
         return z3.Implies(inside, self.launch.floats.predicate("finite", term))
 
     def _past(self, term: Any, entry: Any) -> Any:
         """What lies at position q <= the row's, head h, lane d, is the same in both launches."""
-        name = term.decl().name().partition("@")[0]
-        role, table = self.roles[name], self.roles[entry.decl().name().partition("@")[0]]
+        name = argument_of(term)
+        role, table = self._role(term, c.Cache), self._role(entry, c.Table)
         block = role.heads * role.page * role.dim
         rest = term.arg(0) - entry * block
         page = entry.arg(0) - self.seat(self.launch.row) * table.pages
@@ -326,3 +334,9 @@ class Memory:
         inside = z3.And(rest >= 0, rest < block, page >= 0, page < table.pages, position <= last)
         shared = self.terms.function(f"{name}@past", "int", "int", "int", "float")
         return z3.Implies(inside, term == shared(head, position, lane))
+
+
+def argument_of(access: Any) -> str:
+    """The argument's name in `name@side(place)`."""
+    name: str = access.decl().name()
+    return name.partition("@")[0]

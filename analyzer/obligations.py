@@ -132,13 +132,13 @@ def same_bits(
     for x, y in zip(one.frames, two.frames, strict=False):
         relation.join(x, y, tuple(hypotheses))
     joint = relation.join(one.frames[-1], two.frames[-1], tuple(hypotheses))
-    values = [
+    a, b = (
         s.frames[-1].element(s.value, s.index if s.value.type.shape else (), one.role.modulo_zero)
         for s in (one, two)
-    ]
-    if relation.equal(*values, joint, "the stored value"):
+    )
+    if relation.equal(a, b, joint, "the stored value"):
         # With every fact about the values: were they contradictory, nothing would be shown.
-        return None, terms.refute([*joint, values[0] == values[1]]) is not None
+        return None, terms.refute([*joint, a == b]) is not None
     model, what = relation.failure or (None, "")
     return Broken(model, one, two, tuple(column), one.name, what), False
 
@@ -148,7 +148,8 @@ def shared_coordinates(one: Store, two: Store, hypotheses: list[Any], same: bool
 
     Of two kernels with different tiles only the loop variables are tried.
     """
-    terms, found = one.launch.terms, []
+    terms = one.launch.terms
+    found: list[Any] = []
     pairs = list(zip(one.coordinates(), two.coordinates(), strict=False))[1:]
     if not same:
         pairs = list(zip(one.variables, two.variables, strict=False))

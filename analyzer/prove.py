@@ -13,7 +13,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
@@ -158,7 +158,7 @@ def judge_mutant(spec: Spec) -> dict[str, Any]:
     return {"verdict": report.verdict, "reason": report.reason, "obligation": by, "ttir": digest}
 
 
-KINDS = {
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "kernel": certify_kernel,
     "pair": compare,
     "split": compare_split,

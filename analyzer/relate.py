@@ -173,10 +173,10 @@ class Relation:
         if not self.equal(one.start, two.start, hypotheses, "the sum of a dot"):
             return False
         k = self.terms.integer("k", 0, one.length - 1)
-        (frame, *a), (other, *b) = one.lane(k), two.lane(k)
+        (frame, a, b), (other, d, e) = one.lane(k), two.lane(k)
         if (frame, other) not in self._joint and self.joint(frame, other) is None:
             hypotheses = self.join(frame, other, hypotheses)
-        return self.lanes(*a, *b, x.modulo_zero, hypotheses)
+        return self.lanes(a, b, d, e, x.modulo_zero, hypotheses)
 
     def lanes(
         self, a: Any, b: Any, d: Any, e: Any, modulo_zero: bool, hypotheses: Hypotheses

@@ -83,7 +83,9 @@ def execute(
     """The store in a launch's program: any iteration and element, or those given."""
     terms = launch.terms
     frame = Frame(launch, launch.function.body)
-    frames, chosen, conditions = [frame], [], []
+    frames = [frame]
+    chosen: list[Any] = []
+    conditions: list[Any] = []
     for op, block in site.path:
         if op.name == "scf.if":
             holds = frame.element(op.operands[0])

@@ -89,16 +89,16 @@ INTEGER_BINARY = (
 FLOAT_BINARY = (
     *("addf", "subf", "mulf", "divf", "remf", "maxnumf", "minnumf", "maximumf", "minimumf"),
 )
-BINARY = {f"arith.{name}" for name in (*INTEGER_BINARY, *FLOAT_BINARY)} | {"tt.mulhiui"}
-UNARY = {
+BINARY: set[str] = {f"arith.{name}" for name in (*INTEGER_BINARY, *FLOAT_BINARY)} | {"tt.mulhiui"}
+UNARY: set[str] = {
     f"math.{name}"
     for name in ("absf", "ceil", "cos", "erf", "exp", "exp2", "floor", "log", "log2", "rsqrt")
 } | {"arith.negf", "math.sin", "math.sqrt"}
-CASTS = {
+CASTS: set[str] = {
     f"arith.{name}"
     for name in ("extsi", "extui", "trunci", "truncf", "extf", "sitofp", "uitofp", "fptosi")
 }
-PREDICATES = {
+PREDICATES: dict[str, set[str]] = {
     "arith.cmpi": {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"},
     "arith.cmpf": {
         *("oeq", "ogt", "oge", "olt", "ole", "one", "ord"),

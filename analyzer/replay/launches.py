@@ -30,7 +30,9 @@ from pyvosti.analyzer.contracts import (
 from pyvosti.triton_kernels.compile import Spec
 
 Array = NDArray[Any]
-TYPES = {"i32": np.int32, "i64": np.int64, "fp32": np.float32, "fp16": np.float16}
+Kind = type[np.generic]
+Shape = int | tuple[int, ...]
+TYPES: dict[str, Kind] = {"i32": np.int32, "i64": np.int64, "fp32": np.float32, "fp16": np.float16}
 SAME_SIZE = 1 << 14
 """Elements of an input whose size no role states."""
 MOST_ROWS = 40
@@ -96,9 +98,7 @@ STYLES = (
 """Taken in turn by the seeds of a search."""
 
 
-def floats(
-    rng: Generator, shape: tuple[int, ...] | int, kind: type, style: Style, poison: bool = False
-) -> Array:
+def floats(rng: Generator, shape: Shape, kind: Kind, style: Style, poison: bool = False) -> Array:
     """Normal numbers; one in eight is huge or not finite where both style and caller poison."""
     x = rng.standard_normal(shape)
     if style.wide:
@@ -112,7 +112,7 @@ def floats(
 
 
 def drawn(
-    rng: Generator, name: str, role: Row, kind: type, shape: Any, style: Style, poison: bool
+    rng: Generator, name: str, role: Row, kind: Kind, shape: Shape, style: Style, poison: bool
 ) -> Array:
     """Data of a row input, within its role's bounds."""
     if name in VALUES:
@@ -124,7 +124,7 @@ def drawn(
     return floats(rng, shape, kind, style, poison)
 
 
-def pointer_types(spec: Spec, contract: Contract) -> dict[str, type]:
+def pointer_types(spec: Spec, contract: Contract) -> dict[str, Kind]:
     """numpy's type of each pointer argument."""
     names = [name for name, _ in contract.arguments]
     return {n: TYPES[kind] for n, kind in zip(names, spec.pointers, strict=True)}
@@ -259,7 +259,7 @@ def _row_input(
     world: World,
     rng: Generator,
     side: Side,
-    kind: type,
+    kind: Kind,
     entries: int,
     keys: int,
 ) -> Array:
@@ -271,7 +271,7 @@ def _row_input(
     return array
 
 
-def _leftovers(rng: Generator, size: int, kind: type) -> Array:
+def _leftovers(rng: Generator, size: int, kind: Kind) -> Array:
     if np.issubdtype(kind, np.integer):
         return rng.integers(0, 8, size).astype(kind)
     return floats(rng, size, kind, STYLES[0])

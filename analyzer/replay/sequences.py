@@ -39,7 +39,9 @@ def make_tiled_side(
     table = next(role for role in roles.values() if isinstance(role, Table))
     most = table.pages * table.page
     sequences = _sequences(world.position, most, rng, alone)
-    positions, owners, row = [], [], 0
+    row = 0
+    positions: list[int] = []
+    owners: list[int] = []
     for number, one in enumerate(sequences):
         if one.ours:
             row = len(positions) + world.position - one.first
@@ -85,8 +87,7 @@ def _sequences(position: int, most: int, rng: Generator, alone: bool) -> list[Se
         begin = int(rng.integers(0, most - 1))
         end = min(begin + int(rng.integers(0, 12)), most - 1)
         found.append(Sequence(begin, end, int(seat), False))
-    rng.shuffle(found)  # type: ignore[arg-type]
-    return found
+    return [found[i] for i in rng.permutation(len(found))]
 
 
 def _tables(role: Table, sequences: list[Sequence], rng: Generator) -> Array:
@@ -108,8 +109,7 @@ def _tiles(sequences: list[Sequence], most: int, rng: Generator) -> list[Tile]:
             tiles.append(Tile(start + done, count, one.seat))
             done += count
         start += rows
-    rng.shuffle(tiles)  # type: ignore[arg-type]
-    return tiles
+    return [tiles[i] for i in rng.permutation(len(tiles))]
 
 
 def _cache(
@@ -118,7 +118,7 @@ def _cache(
     kind = world.values[name].dtype.type
     cache = floats(rng, (blocks, role.heads, role.page, role.dim), kind, world.style, True)
     if role.finite:
-        largest = np.finfo(kind).max
+        largest = float(np.finfo(kind).max)
         cache = np.nan_to_num(cache, nan=largest, posinf=largest, neginf=-largest)
     for position, value in enumerate(world.values[name]):
         cache[table[position // role.page], :, position % role.page] = value
