@@ -178,12 +178,21 @@ what the certificates of the kernels that write the cache establish.
 """
 
 VERUS = {
-    "slots_distinct": ("plan_wf", "writes_ok"),
-    "seats_distinct": ("sequences_ok",),
-    "tiles_contiguous": ("arrays_ok", "sequences_ok", "belongs"),
-    "tiles_one_seat": ("sequences_ok", "belongs"),
-    "tiles_disjoint": ("sequences_ok",),
-    "tables_cover": ("plan_wf", "covers"),
-    "past_equal": ("plan_wf", "rows_computed"),
-}
-"""Premise -> the Verus definitions that say it (kernel_contract.rs, scheduler/plan.rs)."""
+    "slots_distinct": (
+        "Scheduler::plan_wf", "Scheduler::arrays_ok", "Scheduler::slots_ok", "Scheduler::writes_ok",
+        "plan_wf", "place", "is_row", "is_read", "Shape::slot",
+    ),
+    "seats_distinct": ("Scheduler::plan_wf", "Scheduler::sequences_ok", "Scheduler::wanted_ok"),
+    "tiles_contiguous": (
+        "Scheduler::plan_wf", "Scheduler::arrays_ok", "Scheduler::sequences_ok",
+        "Scheduler::belongs",
+    ),
+    "tiles_one_seat": ("Scheduler::plan_wf", "Scheduler::sequences_ok", "Scheduler::belongs"),
+    "tiles_disjoint": ("Scheduler::plan_wf", "Scheduler::sequences_ok"),
+    "tables_cover": ("plan_wf", "Shape::covers"),
+    "past_equal": ("plan_wf", "place", "is_row", "Shape::slot", "Execution::rows_computed"),
+}  # fmt: skip
+"""Premise -> the Verus definitions that say it (kernel_contract.rs, deployment.rs, plan.rs).
+
+`scripts/premises.py` holds the text of these against the premises, clause by clause.
+"""

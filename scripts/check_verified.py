@@ -1,7 +1,8 @@
 """`just check-verified`: the sources here are those that Verus verified, file by file.
 
-Needs no Verus: it compares hashes and pinned versions with verus-proofs/verified.json, and what the
-README says of lines and theorems with the counts there.
+Needs no Verus: it compares hashes and pinned versions with verus-proofs/verified.json, what the
+README says of lines and theorems with the counts there, and the premises of the GPU kernels'
+certificates with the definitions that they were read off.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from premises import check_premises
+from rust_source import SourceError
 from verified_sources import RECORD, hashes, pins, read_record
 
 
@@ -43,8 +46,9 @@ def main(root: Path) -> int:
         faults += changes(record["pins"], pins(root), "version")
         stale = bool(faults)
         faults += readme_faults((root / "README.md").read_text(encoding="utf-8"), record)
-    except (OSError, ValueError, KeyError) as error:
-        print(f"verified.json: {error}")
+        faults += check_premises(root)
+    except (OSError, ValueError, KeyError, SourceError) as error:
+        print(f"check-verified: {error}")
         return 1
     for fault in faults:
         print(f"  {fault}")

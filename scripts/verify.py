@@ -3,9 +3,10 @@
 Checks the pinned versions; verifies vstd and the workspace's verified crates in an empty target
 folder, where each must print one `verification results` line with 0 errors; verifies again with the
 probes (`ensures false` from every trusted item), each of which must fail; runs the audit; compares
-row functions with certificates, and the GPU runner's launches with the proof's; prints the
-theorems with the assumptions they rest on, and a table by crate. The last line is JSON; its
-`verified` counts the project's crates, vstd's own functions stand under `crates`.
+row functions with certificates, their premises with what is proved of plans, and the GPU runner's
+launches with the proof's; prints the theorems with the assumptions they rest on, and a table by
+crate. The last line is JSON; its `verified` counts the project's crates, vstd's own functions stand
+under `crates`.
 
     verify.py [--record] [--seeds 1,2,3] [Verus arguments that verify no less]
 """
@@ -26,6 +27,7 @@ from audit_scan import crates
 from certificates import certificates, check_certificates, row_functions
 from launch_list import check_launches
 from line_count import count
+from premises import check_premises
 from rust_source import SourceError
 from theorems import find_theorems, probes
 from verified_sources import RECORD, hashes, pins
@@ -117,6 +119,16 @@ def print_certificates(root: Path) -> tuple[list[str], bool]:
     return pending, not faults
 
 
+def print_premises(root: Path) -> bool:
+    """Prints whether the certificates' premises are what plans are proved to be; returns it."""
+    faults = check_premises(root)
+    for fault in faults:
+        print(f"premises: {fault}")
+    if not faults:
+        print("premises: those of the certificates are clauses of plan_wf, word for word")
+    return not faults
+
+
 def print_launches(root: Path) -> bool:
     """Prints whether the GPU runner's launch lists are the proof's; returns it."""
     good, faults = check_launches(root)
@@ -142,6 +154,7 @@ def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     if hashes(root) != before:
         raise VerusError("a source changed while it was being verified: run `just verify` again")
     pending, certified = print_certificates(root)
+    assumed = print_premises(root)
     launched = print_launches(root)
     listed = print_theorems(root)
     print(f"\n{'crate':<34} {'verified':>8} {'errors':>7} {'seconds':>8}")
@@ -151,7 +164,7 @@ def run(root: Path, options: argparse.Namespace, arguments: list[str]) -> int:
     result: dict[str, Any] = {"verified": sum(counts.values()) - counts["vstd"], "errors": 0}
     result |= {"theorems": listed, "lines": count(root), "crates": counts}
     result |= {"probes": failed_probes, "certificates_pending": pending}
-    passed = audited and certified and launched
+    passed = audited and certified and assumed and launched
     if passed and options.record:
         record = result | {"pins": versions, "tools": verus.versions(), "sources": before}
         (root / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
