@@ -3,6 +3,9 @@
 A witness is computed and then proved: an address is a mixed radix number whose digits are the
 store's coordinates, so it is taken apart from the largest coefficient down. Where the guess is
 wrong, z3 says for which element, and the kernel counts as one that leaves it unwritten.
+
+A coordinate's value may mention what is loaded at other coordinates. Values are only used in an
+order in which each rests on those before it: so there are coordinates that have these values.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ def witness(store: Store, row: Any, column: list[Any]) -> tuple[Any, list[Any]]:
     target = launch.memory.place(at, row, column)
     digits.solve(store.offset, target)
     happens, links = [store.offset == target, *store.conditions], []
-    for symbol, value in digits.values():
+    for symbol, value in digits.in_order():
         low, high = launch.terms.bounds(symbol) or (0, 0)
         inside = [value >= low, value <= high]
         for program, extent in zip(launch.program, launch.grid, strict=True):
@@ -168,9 +171,48 @@ class Digits:
                 value = z3.IntVal(0)
                 for (owner, kind, size), digit in self.parts.items():
                     if owner == ident:
-                        value = value + (digit * size if kind == "div" else digit)
+                        value = value + (digit * size if kind == "div" else digit % size)
             result.append((symbol, value))
         return result
+
+    def in_order(self) -> list[tuple[Any, Any]]:
+        """The coordinates whose values rest on earlier ones only."""
+        waiting = [(symbol, value, self.depends(value)) for symbol, value in self.values()]
+        ordered: list[tuple[Any, Any]] = []
+        known: set[int] = set()
+        while ready := [one for one in waiting if one[2] <= known]:
+            ordered += [(symbol, value) for symbol, value, _ in ready]
+            known |= {symbol.get_id() for symbol, _, _ in ready}
+            waiting = [one for one in waiting if one[0].get_id() not in known]
+        return ordered
+
+    def depends(self, value: Any) -> set[int]:
+        """Ids of the coordinates that a value rests on, through the facts about its parts.
+
+        Where a coordinate is `d * k + m` with digits d and m below k, its quotient by k is d.
+        """
+        terms = self.store.launch.terms
+        coordinates = {symbol.get_id() for symbol in self.symbols}
+        found: set[int] = set()
+        stack, seen = [value], set()
+        while stack:
+            part = stack.pop()
+            if part.get_id() in seen:
+                continue
+            seen.add(part.get_id())
+            unit = self.unit(part)
+            if part.get_id() in coordinates:
+                found.add(part.get_id())
+            elif unit in self.parts and self.is_quotient(unit):
+                stack.append(self.parts[unit])
+            else:
+                stack += [*part.children(), *terms.facts(part)]
+        return found
+
+    def is_quotient(self, unit: tuple[int, str, int]) -> bool:
+        """Whether all digits of its coordinate are by one divisor, and this is the upper one."""
+        sizes = {size for owner, _, size in self.parts if owner == unit[0]}
+        return unit[1] == "div" and len(sizes) == 1
 
 
 def subterms(term: Any) -> list[Any]:

@@ -111,6 +111,10 @@ class Terms:
         if not any(formula.eq(old) for old in known):
             known.append(formula)
 
+    def facts(self, trigger: Any) -> list[Any]:
+        """The facts about a term."""
+        return self._facts.get(trigger.get_id(), [])
+
     def hole(self, sort: str, **what: Any) -> Any:
         """A new hole."""
         term = self.fresh(what["kind"], SORTS[sort])

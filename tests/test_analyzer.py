@@ -5,10 +5,8 @@ Faulty kernels are `test_analyzer_certify.py`'s, random ones `test_analyzer_soun
 
 from __future__ import annotations
 
-import ast
-import io
-import re
-import tokenize
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +22,19 @@ from pyvosti.analyzer import analyse as a  # noqa: E402
 from pyvosti.analyzer.compiler import read_spec  # noqa: E402
 from pyvosti.analyzer.contracts import Contract, Row, Same  # noqa: E402
 from pyvosti.analyzer.corpus.bases import small_spec  # noqa: E402
+from pyvosti.analyzer.coverage import Digits, schedule_coverage  # noqa: E402
 from pyvosti.analyzer.integers import Integers  # noqa: E402
 from pyvosti.analyzer.kernel_contracts import contract_of  # noqa: E402
+from pyvosti.analyzer.launch import Launch  # noqa: E402
 from pyvosti.analyzer.radix import equations, quotient, remainder  # noqa: E402
+from pyvosti.analyzer.stores import execute, sites  # noqa: E402
 from pyvosti.analyzer.terms import Terms  # noqa: E402
 from pyvosti.triton_kernels.compile import Spec  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from analyzer_lines import AUDIT, HARMLESS, LIMIT, PROVER, WIDTH, code_lines, faults  # noqa: E402
 
 
 def kernel(name: str, edits: Any = (), **changed: Any) -> tuple[Any, Contract]:
@@ -122,6 +128,33 @@ def test_attention_whose_halves_do_not_fit(name: str, edits: Any, changed: Any) 
     assert proved == (name == "attention_splits")
 
 
+def test_a_state_that_is_looked_up_by_half_a_coordinate() -> None:
+    """With one KV head, index // GROUP says which state is read, and index % GROUP is stored to."""
+    function, contract = kernel("attention_splits", KV_HEADS=1)
+    assert schedule_coverage(Launch("A", Terms(), function, contract)) is None
+
+
+def test_witnesses_do_not_rest_on_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Launch("A", Terms(), *kernel("linear"))
+    digits = Digits(execute(sites(launch.function)[0], launch))
+    x, y = digits.symbols[:2]
+    entry = launch.terms.integer("entry", 0, 7)
+    launch.terms.fact(entry, entry == launch.terms.function("f", "int", "int")(y / 4))
+    for values, expected in (
+        ([(x, y + 1), (y, z3.IntVal(3))], [y, x]),
+        ([(x, x % 7)], []),
+        ([(x, y), (y, x)], []),
+        ([(x, entry), (y, x)], []),
+    ):
+        monkeypatch.setattr(digits, "values", lambda values=values: values)
+        assert [str(symbol) for symbol, _ in digits.in_order()] == [str(e) for e in expected]
+    digits.parts[y.get_id(), "div", 4] = z3.IntVal(1)
+    monkeypatch.setattr(digits, "values", lambda: [(y, 4 + entry % 4)])
+    assert len(digits.in_order()) == 1
+    digits.parts[y.get_id(), "mod", 8] = z3.IntVal(0)
+    assert not digits.in_order()
+
+
 # Arithmetic ---------------------------------------------------------------------------------
 
 BINARY = ["addi", "subi", "muli", "divsi", "remsi", "maxsi", "minsi", "shli"]
@@ -179,34 +212,23 @@ def test_radix_steps_change_nothing(
     assert terms.proves([], remainder(terms, term, divisor) == term % divisor)
 
 
-UNTRUSTED = {"report.py", "witness.py"}
-"""Files of the prover that a wrong `proved` could not come from."""
-PROVER = (
-    *("analyse", "chains", "compiler", "contracts", "coverage", "elements", "floats", "integers"),
-    *("kernel_contracts", "launch", "loops", "memory", "obligations", "radix", "relate"),
-    *("split_states", "stores", "terms", "ttir", "ttir_operations"),
-)
-
-
-def code_lines(path: Path) -> int:
-    """Lines that hold code: no blank lines, comments or docstrings."""
-    text = path.read_text(encoding="utf-8")
-    lines: set[int] = set()
-    layout = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in (*layout, tokenize.ENDMARKER):
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            lines -= set(range(node.lineno, (node.end_lineno or 0) + 1))
-    return len(lines)
-
-
 def test_the_trusted_prover_has_at_most_3000_lines_of_code() -> None:
+    assert LIMIT == 3000 and WIDTH == 100
+    assert faults(ROOT) == []
+    assert code_lines('"""Doc."""\n\n# why\nx = """a\nb"""  # c\n\ndef f():\n    "doc"\n') == 3
+
+
+def test_what_the_prover_uses_is_counted() -> None:
     folder = Path(a.__file__).parent
-    assert sum(code_lines(folder / f"{name}.py") for name in PROVER) <= 3000
-    for name in PROVER:
-        text = (folder / f"{name}.py").read_text(encoding="utf-8")
-        assert max(map(len, text.splitlines())) <= 100, name
-        for used in re.findall(r"pyvosti\.analyzer\.(\w+)", text):
-            assert used in PROVER or f"{used}.py" in UNTRUSTED, f"{name} uses {used}"
+    assert {path.stem for path in folder.glob("*.py")} >= {*PROVER, *AUDIT, *HARMLESS}
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert {"terms", "witness"} <= set(loaded) <= {*PROVER, *HARMLESS}
+
+
+LOADED = """
+import sys
+import pyvosti.analyzer.analyse, pyvosti.analyzer.compiler, pyvosti.analyzer.kernel_contracts
+print(*(n.split(".")[2] for n in sys.modules if n.startswith("pyvosti.analyzer.")))
+"""
