@@ -8,17 +8,18 @@ faults that only the compiler's output shows.
 from pyvosti.analyzer.corpus.attention import SPLIT_UP, WHOLE
 from pyvosti.analyzer.corpus.fault import Fault
 from pyvosti.analyzer.corpus.matmul import GATED, LINEAR
-from pyvosti.analyzer.corpus.rows import COPIES, NORM, ROPE
+from pyvosti.analyzer.corpus.rows import COPIES, NORM, ROPE, SANDWICH
 from pyvosti.analyzer.corpus.sampling import DRAWS, LOGITS
 
 FAULTS: tuple[Fault, ...] = (
-    *NORM, *COPIES, *ROPE, *LINEAR, *GATED, *WHOLE, *SPLIT_UP, *LOGITS, *DRAWS,
+    *NORM, *SANDWICH, *COPIES, *ROPE, *LINEAR, *GATED, *WHOLE, *SPLIT_UP, *LOGITS, *DRAWS,
 )  # fmt: skip
 """All faults above PTX."""
 
 SEEDS = {
     "norm_halves_from_four_rows": 12, "embedding_last_token_of_the_row": 2,
     "embedding_unknown_token_of_the_row_before": 2, "rope_stretched_by_the_longest": 14,
+    "sandwich_halves_from_four_rows": 24,
     "linear_one_row_without_tensor_cores": 7, "linear_rounds_parts_when_rows_are_many": 12,
     "linear_starts_at_its_tile": 39, "gate_clamped_by_the_tile": 5,
     "gate_divides_last_when_alone": 6, "attention_state_of_dead_blocks": 8,

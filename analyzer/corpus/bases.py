@@ -59,6 +59,7 @@ BASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         [F32, "i64", "i32", "i32", F32, "i32", F32, F32, "i32", "i32", "i32"],
         dict(VOCAB=40, BLOCK=32),
     ),
+    "sandwich_norm": (["i32", *[F32] * 6], dict(HIDDEN=24, BLOCK=32, SPLITS=1, EPS=1e-6)),
 }  # fmt: skip
 """Kernel -> (pointer types, constants)."""
 

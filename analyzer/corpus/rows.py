@@ -71,6 +71,32 @@ NORM = (
     ),
 )  # fmt: skip
 
+ADDED = "    mean = tl.sum(delta * delta, axis=0) / HIDDEN\n"
+
+SANDWICH = (
+    Fault(
+        "sandwich_halves_from_four_rows", "row-count-dependent branch", "sandwich_norm",
+        ((ADDED, ADDED + """\
+    if rows >= 4:
+        low = tl.sum(tl.where(columns < 16, delta * delta, 0.0), axis=0)
+        mean = (low + tl.sum(tl.where(columns < 16, 0.0, delta * delta), axis=0)) / HIDDEN
+"""),),
+        "vllm-project/vllm#48271",
+    ),
+    Fault(
+        "sandwich_adds_the_mean_of_two_rows", "cross-row reduce", "sandwich_norm",
+        ((ADDED, """\
+    other = tl.load(delta_ptr + (row ^ 1) * HIDDEN + columns, mask=inside, other=0.0)
+    mean = (tl.sum(delta * delta, axis=0) + tl.sum(other * other, axis=0)) / (2 * HIDDEN)
+"""),),
+    ),
+    Fault(
+        "sandwich_residual_of_padding", "padding row stores", "sandwich_norm",
+        (("tl.store(residual_out_ptr + place, total, mask=inside & (row < rows))",
+          "tl.store(residual_out_ptr + place, total, mask=inside)"),),
+    ),
+)  # fmt: skip
+
 COPIES = (
     Fault(
         "embedding_last_token_of_the_row", "another row's data", "embedding",
