@@ -19,6 +19,7 @@ from pyvosti.analyzer.contracts import MAX_ROWS, Out
 from pyvosti.analyzer.launch import Launch
 from pyvosti.analyzer.obligations import Broken, Outcome, columns, row_and_index
 from pyvosti.analyzer.stores import Store, execute, sites
+from pyvosti.analyzer.terms import subterms
 
 
 def schedule_coverage(a: Launch) -> Outcome:
@@ -98,7 +99,7 @@ class Digits:
         for symbol in self.store.launch.program:
             first = memory.part("first", symbol)
             used = self.store.launch.terms.closure([self.store.offset == 0])
-            if any(term.eq(first) for formula in used for term in subterms(formula)):
+            if any(term.eq(first) for term in subterms(*used)):
                 self.found[symbol.get_id()] = tile
 
     def solve(self, term: Any, target: Any) -> None:
@@ -213,15 +214,3 @@ class Digits:
         """Whether all digits of its coordinate are by one divisor, and this is the upper one."""
         sizes = {size for owner, _, size in self.parts if owner == unit[0]}
         return unit[1] == "div" and len(sizes) == 1
-
-
-def subterms(term: Any) -> list[Any]:
-    """All subterms, each once."""
-    found, stack, seen = [], [term], set()
-    while stack:
-        part = stack.pop()
-        if part.get_id() not in seen:
-            seen.add(part.get_id())
-            found.append(part)
-            stack += part.children()
-    return found

@@ -15,6 +15,7 @@ import z3
 
 from pyvosti.analyzer.floats import ZERO_CARRIERS
 from pyvosti.analyzer.integers import type_range
+from pyvosti.analyzer.terms import subterms
 from pyvosti.analyzer.ttir import BINARY, UNARY, Block, NotAnalysable, Op, Type, Value
 
 if TYPE_CHECKING:
@@ -286,13 +287,8 @@ def one_hot(frame: Frame, op: Op, index: Index) -> Any | None:
 
 def equalities(term: Any, lane: Any, terms: Any) -> list[Any]:
     """What `lane` is compared with for equality in a term."""
-    found, stack, seen = [], [term], set()
-    while stack:
-        part = stack.pop()
-        if part.get_id() in seen:
-            continue
-        seen.add(part.get_id())
-        stack += part.children()
+    found = []
+    for part in subterms(term):
         if z3.is_eq(part):
             for x, y in (part.children(), part.children()[::-1]):
                 if x.eq(lane) and lane.get_id() not in terms.opaque_parts(y):

@@ -13,7 +13,7 @@ from pyvosti.analyzer.launch import Launch
 from pyvosti.analyzer.radix import equations
 from pyvosti.analyzer.relate import Relation
 from pyvosti.analyzer.stores import Store, execute, sites
-from pyvosti.analyzer.terms import Terms
+from pyvosti.analyzer.terms import Terms, subterms
 from pyvosti.analyzer.ttir import Block, Function, NotAnalysable, Op
 
 
@@ -182,16 +182,11 @@ def row_and_index(store: Store) -> tuple[Any, list[Any], Any] | None:
 
 def accesses(formulas: list[Any], prefix: str) -> list[Any]:
     """Addresses at which a function of that name is applied."""
-    found, stack, seen = [], list(formulas), set()
-    while stack:
-        term = stack.pop()
-        if term.get_id() in seen:
-            continue
-        seen.add(term.get_id())
-        stack += term.children()
-        if z3.is_app(term) and term.num_args() and term.decl().name().startswith(prefix):
-            found.append(term.arg(0))
-    return found
+    return [
+        term.arg(0)
+        for term in subterms(*formulas)
+        if z3.is_app(term) and term.num_args() and term.decl().name().startswith(prefix)
+    ]
 
 
 def stores_in_range(a: Launch) -> Outcome:

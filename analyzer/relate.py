@@ -130,7 +130,7 @@ class Relation:
         for used, result in known:
             if used <= given if result else used >= given:
                 return result
-        result = (self._reduce if x.kind == "reduce" else self._dot)(x, y, hypotheses)
+        result = (self._reduce if x.kind == "reduce" else self._chain)(x, y, hypotheses)
         known.append((given, result))
         return result
 
@@ -160,10 +160,6 @@ class Relation:
             )
             for v, w in zip(a, b, strict=True)
         )
-
-    def _dot(self, x: Hole, y: Hole, hypotheses: Hypotheses) -> bool:
-        """Equal weights and values at every k, added to equal sums."""
-        return self._chain(x, y, hypotheses)
 
     def _chain(self, x: Hole, y: Hole, hypotheses: Hypotheses) -> bool:
         """Two folds over k: equal starts, and equal factors at every k."""

@@ -8,7 +8,7 @@ a reduction, a dot or a loop result; `relate` shows when two holes are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,17 @@ class Hole:
     result: int
     index: tuple[Any, ...]
     modulo_zero: bool
+
+
+def subterms(*terms: Any) -> Iterator[Any]:
+    """All subterms, each once."""
+    stack, seen = list(terms), set()
+    while stack:
+        part = stack.pop()
+        if part.get_id() not in seen:
+            seen.add(part.get_id())
+            stack += part.children()
+            yield part
 
 
 class Inconclusive(Exception):
