@@ -92,10 +92,8 @@ mutants *args:
 # Prove the GPU kernels (no GPU needed) and write the certificates that ship with them
 certify *args: setup
     @{{ install }} "$(echo dist/*.whl)[test]"
-    @rm -rf triton_kernels/certificates
-    .venv/bin/pyvosti certify --shape smollm2-135m --no-corpus --output triton_kernels/certificates
-    .venv/bin/pyvosti certify --shape gemma-3-1b --no-corpus --output triton_kernels/certificates
-    .venv/bin/pyvosti certify --output triton_kernels/certificates {{ args }}
+    .venv/bin/python scripts/ship_certificates.py
+    .venv/bin/pyvosti certify {{ args }}
 
 # Count every escape hatch in the verified code and compare with verus-proofs/TRUSTED.md
 audit:

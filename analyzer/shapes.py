@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
 from pyvosti.triton_kernels.schedule import Shape
 
-SHAPES = {
+PUBLISHED = {
     "gemma-3-1b": Shape(
         layers=26, hidden=1152, heads=4, kv_heads=1, head_dim=256, ffn=6912, vocab=262144,
         rms_eps=1e-6, qkv_bias=False, qk_norm=True, layer_groups=(1, 1, 1, 1, 1, 0) * 4 + (1, 1),
@@ -28,4 +31,14 @@ SHAPES = {
         page=64, max_model_len=8192,
     ),
 }  # fmt: skip
-"""Name -> shape. The number of layers makes no kernel."""
+"""Shapes as models' own configurations give them. The number of layers makes no kernel."""
+
+
+def in_gguf(shape: Shape) -> Shape:
+    """The shape as a GGUF file gives it: its epsilon went through a float32."""
+    (eps,) = struct.unpack("<f", struct.pack("<f", shape.rms_eps))
+    return replace(shape, rms_eps=eps)
+
+
+SHAPES = PUBLISHED | {f"{name}-gguf": in_gguf(shape) for name, shape in PUBLISHED.items()}
+"""Name -> shape."""
