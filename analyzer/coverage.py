@@ -71,6 +71,11 @@ def witness(store: Store, row: Any, column: list[Any]) -> tuple[Any, list[Any]]:
     return z3.And(*happens), links
 
 
+def is_known(term: Any) -> bool:
+    """Whether a term is made of others, or a number: not a constant that stands for anything."""
+    return bool(term.num_args() or term.decl().kind() != z3.Z3_OP_UNINTERPRETED)
+
+
 @dataclass
 class Digits:
     """Coordinates of a store, solved one equation after the other."""
@@ -190,7 +195,8 @@ class Digits:
     def depends(self, value: Any) -> set[int]:
         """Ids of the coordinates that a value rests on, through the facts about its parts.
 
-        Where a coordinate is `d * k + m` with digits d and m below k, its quotient by k is d.
+        Where a coordinate is `d * k + m` with digits d and m below k, its quotient by k is d. A
+        hole, or a constant of which nothing is known, may rest on all of them.
         """
         terms = self.store.launch.terms
         coordinates = {symbol.get_id() for symbol in self.symbols}
@@ -201,13 +207,15 @@ class Digits:
             if part.get_id() in seen:
                 continue
             seen.add(part.get_id())
-            unit = self.unit(part)
+            unit, known = self.unit(part), terms.facts(part)
             if part.get_id() in coordinates:
                 found.add(part.get_id())
             elif unit in self.parts and self.is_quotient(unit):
                 stack.append(self.parts[unit])
+            elif part.get_id() in terms.holes or not (known or is_known(part)):
+                found |= coordinates
             else:
-                stack += [*part.children(), *terms.facts(part)]
+                stack += [*part.children(), *known]
         return found
 
     def is_quotient(self, unit: tuple[int, str, int]) -> bool:

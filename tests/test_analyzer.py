@@ -145,6 +145,24 @@ def test_witnesses_do_not_rest_on_themselves(monkeypatch: pytest.MonkeyPatch) ->
         ([(x, x % 7)], []),
         ([(x, y), (y, x)], []),
         ([(x, entry), (y, x)], []),
+        ([(x, launch.terms.fresh("undefined"))], []),
+        (
+            [
+                (
+                    x,
+                    launch.terms.hole(
+                        "int",
+                        kind="loop",
+                        frame=None,
+                        op=None,
+                        result=0,
+                        index=(),
+                        modulo_zero=False,
+                    ),
+                )
+            ],
+            [],
+        ),
     ):
         monkeypatch.setattr(digits, "values", lambda values=values: values)
         assert [str(symbol) for symbol, _ in digits.in_order()] == [str(e) for e in expected]
