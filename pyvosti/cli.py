@@ -288,11 +288,14 @@ def main() -> None:
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Turns what is wrong with the input into one sentence and exit code 2."""
+    """Turns what is wrong with the input, or missing memory, into one sentence and exit code 2."""
     try:
         yield
     except PyvostiError as error:
         typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except MemoryError as error:
+        typer.echo(f"error: {str(error) or 'not enough memory'}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)

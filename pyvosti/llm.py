@@ -101,9 +101,9 @@ class LLM:
             )
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        except MemoryError:
+        except MemoryError as error:
             raise ConfigError(
-                "there is not enough memory: lower num_blocks, max_seqs or max_model_len"
+                f"{str(error) or 'not enough memory'}: lower num_blocks, max_seqs or max_model_len"
             ) from None
         self.session = Session(engine, runner)
         self.uncertified: tuple[str, ...] = getattr(runner, "uncertified", ())

@@ -33,9 +33,8 @@ pub(crate) fn grow(buffer: &mut Vec<Block>, len: usize) -> Result<(), Error> {
     if buffer.len() < len {
         let missing = len - buffer.len();
         buffer.try_reserve_exact(missing).map_err(|_| {
-            Error::new(format!(
-                "not enough memory for activations ({missing} blocks)"
-            ))
+            let bytes = missing.saturating_mul(std::mem::size_of::<Block>());
+            Error::no_memory(bytes, " for a step: lower max_batched_tokens")
         })?;
         buffer.resize(len, Block::ZERO);
     }

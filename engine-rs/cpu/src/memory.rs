@@ -4,17 +4,37 @@ use crate::lanes::{Block, LANES};
 
 /// A refused argument, or memory that could not be had. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error(String);
+pub struct Error {
+    message: String,
+    memory: bool,
+}
 
 impl Error {
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self {
+            message: message.into(),
+            memory: false,
+        }
+    }
+
+    /// Memory of this size could not be had; `what` says what for, or what to do.
+    pub(crate) fn no_memory(bytes: usize, what: &str) -> Self {
+        let mib = bytes.div_ceil(1 << 20);
+        Self {
+            message: format!("not enough memory: {mib} MiB could not be allocated{what}"),
+            memory: true,
+        }
+    }
+
+    /// Whether memory was missing, rather than an argument wrong.
+    pub fn is_memory(&self) -> bool {
+        self.memory
     }
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -31,10 +51,7 @@ pub fn with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
 }
 
 fn no_memory(bytes: usize) -> Error {
-    let mib = bytes >> 20;
-    Error::new(format!(
-        "not enough memory: {mib} MiB could not be allocated"
-    ))
+    Error::no_memory(bytes, "")
 }
 
 /// Asks Linux for huge pages where they pay: weights and KV are streamed, and with small pages

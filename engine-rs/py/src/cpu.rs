@@ -6,7 +6,7 @@ use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use vosti_cpu::batch::{Batch, Table};
@@ -55,7 +55,7 @@ fn dequantize<'py>(
         }
         Ok(values)
     };
-    let values = py.detach(|| guarded(read))?.map_err(value_error)?;
+    let values = py.detach(|| guarded(read))?.map_err(python_error)?;
     let flat: Bound<'py, PyArray1<f32>> = values.into_pyarray(py);
     flat.reshape([rows, cols])
 }
@@ -65,11 +65,17 @@ fn dequantize<'py>(
 #[pyfunction]
 fn measure_cpu(py: Python<'_>, threads: usize, rounds: usize) -> PyResult<(f64, f64)> {
     py.detach(|| guarded(|| vosti_cpu::measure::measure(Isa::best(), threads, rounds)))?
-        .map_err(value_error)
+        .map_err(python_error)
 }
 
-pub(crate) fn value_error(error: Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
+/// MemoryError where memory is missing, else ValueError.
+pub(crate) fn python_error(error: Error) -> PyErr {
+    let message = error.to_string();
+    if error.is_memory() {
+        PyMemoryError::new_err(message)
+    } else {
+        PyValueError::new_err(message)
+    }
 }
 
 /// Runs `body`; a panic becomes a RuntimeError.
@@ -146,7 +152,7 @@ impl CpuModel {
             };
             guarded(|| Model::new(config, find, &num_slots, block_size, threads, isa))
         })?;
-        let model = model.map_err(value_error)?;
+        let model = model.map_err(python_error)?;
         if let Some(extra) = (0..raws.len()).find(|index| !used.contains(index)) {
             let name = raws[extra].0;
             return Err(PyValueError::new_err(format!(
@@ -168,8 +174,8 @@ impl CpuModel {
 
     /// One step. All arrays uint32: token_ids, positions [R]; slots: [R] per layer group;
     /// query_start [S + 1]; seq_lens, seats [S]; tables: [seats, blocks] per layer group;
-    /// logits_rows [L], ascending. Returns float32 [L, vocab]. ValueError for a bad argument, with
-    /// nothing written.
+    /// logits_rows [L], ascending. Returns float32 [L, vocab]. ValueError for a bad argument,
+    /// MemoryError where there is none left for the step, with nothing written.
     #[allow(clippy::too_many_arguments)]
     fn forward<'py>(
         &mut self,
@@ -207,13 +213,13 @@ impl CpuModel {
             tables: tables.iter().map(table).collect::<PyResult<_>>()?,
             logits_rows: slice("logits_rows", &logits_rows)?,
         };
-        let step = batch.check(self.model.limits()).map_err(value_error)?;
+        let step = batch.check(self.model.limits()).map_err(python_error)?;
         let (rows, vocab) = (step.logits_rows(), self.model.config().vocab);
-        let mut logits = with_capacity(rows * vocab).map_err(value_error)?;
+        let mut logits = with_capacity(rows * vocab).map_err(python_error)?;
         logits.resize(rows * vocab, 0.0f32);
         let model = &mut self.model;
         py.detach(|| guarded(|| model.forward(&step, &mut logits)))?
-            .map_err(value_error)?;
+            .map_err(python_error)?;
         let flat: Bound<'py, PyArray1<f32>> = logits.into_pyarray(py);
         flat.reshape([rows, vocab])
     }
@@ -223,6 +229,6 @@ impl CpuModel {
     fn fill_slot(&mut self, group: usize, slot: usize, value: f32) -> PyResult<()> {
         self.model
             .fill_slot(group, slot, value)
-            .map_err(value_error)
+            .map_err(python_error)
     }
 }

@@ -9,7 +9,7 @@ use vosti_cpu::isa::Isa;
 use vosti_cpu::kernels::rope::RopeScaling;
 use vosti_cpu::matrix::Format;
 
-use crate::cpu::value_error;
+use crate::cpu::python_error;
 
 fn item<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
     let value = dict
@@ -118,7 +118,7 @@ pub fn parse_tensor<'py>(name: &str, tensor: &Bound<'py, PyAny>) -> PyResult<Raw
         };
         raw.as_slice()
             .map_err(|_| PyValueError::new_err("the bytes must be contiguous"))?;
-        let format = Format::named(&dtype).map_err(value_error)?;
+        let format = Format::named(&dtype).map_err(python_error)?;
         Ok((name.to_owned(), format, (rows, cols), raw))
     };
     parse().map_err(|e| PyValueError::new_err(format!("tensor {name}: {e}")))

@@ -11,7 +11,7 @@ use vosti_cpu::isa::Isa;
 use vosti_cpu::memory::with_capacity;
 use vosti_cpu::sampler::{self, Params};
 
-use crate::cpu::{guarded, slice, value_error};
+use crate::cpu::{guarded, python_error, slice};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(log_softmax, m)?)?;
@@ -41,7 +41,7 @@ fn log_softmax<'py>(
     logits: PyReadonlyArray2<'py, f32>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let (items, width) = rows(&logits)?;
-    let mut out = with_capacity(items.len()).map_err(value_error)?;
+    let mut out = with_capacity(items.len()).map_err(python_error)?;
     out.resize(items.len(), 0.0f32);
     py.detach(|| {
         guarded(|| {
@@ -63,7 +63,7 @@ fn argmax<'py>(
     logits: PyReadonlyArray2<'py, f32>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (items, width) = rows(&logits)?;
-    let mut out = with_capacity(items.len() / width).map_err(value_error)?;
+    let mut out = with_capacity(items.len() / width).map_err(python_error)?;
     py.detach(|| {
         guarded(|| {
             out.extend(
@@ -119,5 +119,5 @@ fn sample(
         logit_bias,
     };
     py.detach(|| guarded(|| sampler::sample(Isa::best(), row, &params, prompt, output)))?
-        .map_err(value_error)
+        .map_err(python_error)
 }
