@@ -78,6 +78,11 @@ class Engine:
     def plans(self) -> NDArray[np.uint64]:
         """u64[P]: ids of the plans in flight, oldest first."""
     def reset_cache(self) -> None: ...
+    def load_weights(self) -> None:
+        """The runner computes with other weights from the next plan on: nothing cached is used.
+
+        Raises RuntimeError while a sequence is open.
+        """
     def stats(self) -> dict[str, int]: ...
 
 class CpuModel:

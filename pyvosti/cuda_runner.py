@@ -21,12 +21,14 @@ from pyvosti.cuda_launch import BoundKernel
 from pyvosti.cuda_pending import Pending
 from pyvosti.cuda_sampler import draw_tokens
 from pyvosti.cuda_step import DeviceArrays, Step, row_arrays
+from pyvosti.cuda_weights import Fetch, each_weight, file_fetch
 from pyvosti.draw import GREEDY, Draw
 from pyvosti.triton_kernels.launches import ROW_COUNTS, Launch, body_launches, head_launches
 from pyvosti.triton_kernels.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyvosti._core import Plan
+    from pyvosti.weights import Tensor
 
 
 class BoundLaunches:
@@ -94,6 +96,7 @@ class CudaRunner:
         """
         self.schedule, self.graphs = schedule, graphs
         self.max_rows = max_batched_tokens
+        self._mixed_weights = False
         memory, self.num_blocks = allocate(
             schedule, max_batched_tokens, max_seqs, num_blocks, memory_share
         )
@@ -108,6 +111,8 @@ class CudaRunner:
         Each token also becomes its seat's last token on the device, which a later plan's
         unknown tokens (0xFFFFFFFF) take.
         """
+        if self._mixed_weights:
+            raise RuntimeError("loading other weights failed midway: load weights again")
         self.run_body(plan)
         wanted = plan.logits_rows
         sampled = np.searchsorted(wanted, plan.query_start[plan.sample_seqs + 1] - 1)
@@ -124,6 +129,27 @@ class CudaRunner:
             pending.keep(self.buffers["logits"], np.flatnonzero(kept[chunk]))
         pending.close()
         return pending
+
+    def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
+        """Computes with these from the next plan on; called while no plan is in flight.
+
+        They go where the old ones are, since the graphs read them there. When that fails midway no
+        plan is run until a later call succeeds. Raises ValueError for a tensor of another shape.
+        """
+        self.copy_weights(file_fetch(tensors))
+
+    def copy_weights(self, fetch: Fetch) -> None:
+        """`load_weights` of the tensors that `fetch` gives by name."""
+        self._mixed_weights = True
+        tied = self.buffers["head"] is self.buffers["embed"]
+        for name, weight in each_weight(self.schedule.shape, fetch, tied):
+            if weight.shape != self.buffers[name].shape:
+                raise ValueError(
+                    f"{name} is {tuple(weight.shape)}, not {tuple(self.buffers[name].shape)}"
+                )
+            self.buffers[name].copy_(weight)
+        torch.cuda.synchronize()
+        self._mixed_weights = False
 
     def execute(self, plan: Plan) -> NDArray[np.float32]:
         """f32[L, vocab]: the logits of the plan's L rows that are wanted."""

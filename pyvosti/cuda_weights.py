@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,14 @@ def fused_weights(
     `fetch(name)` returns one tensor ([out, in] or [n]) of the file's; q, k and v become one
     matrix, gate and up another. All are contiguous, in the shape's dtype (Gemma's norms in f32).
     """
+    weights = dict(each_weight(shape, fetch, tied, device))
+    return {"head": weights["embed"], **weights}
+
+
+def each_weight(
+    shape: Shape, fetch: Fetch, tied: bool, device: str = "cuda"
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """The same one by one, so that no more than one has to be there; no head if it is tied."""
     kind = getattr(torch, shape.dtype)
     norm_kind = torch.float32 if shape.sandwich_norms else kind
 
@@ -34,20 +42,19 @@ def fused_weights(
         parts = [fetch(name).to(device=device, dtype=to) for name in names]
         return (parts[0] if len(parts) == 1 else torch.cat(parts)).contiguous()
 
-    weights = {"embed": get("embed"), "norm": get("norm")}
-    weights["head"] = weights["embed"] if tied else get("head")
+    for name in ("embed", "norm") if tied else ("embed", "norm", "head"):
+        yield name, get(name)
+    names = ["attn_norm", "ffn_norm", "o", "down"]
+    names += ["q_norm", "k_norm"] if shape.qk_norm else []
+    names += ["attn_out_norm", "ffn_out_norm"] if shape.sandwich_norms else []
     for layer in range(shape.layers):
         at = f"layers.{layer}."
-        for name in ("attn_norm", "ffn_norm", "o", "down"):
-            weights[at + name] = get(at + name)
-        weights[at + "qkv"] = get(at + "q", at + "k", at + "v")
-        weights[at + "gate_up"] = get(at + "gate", at + "up")
+        for name in names:
+            yield at + name, get(at + name)
+        yield at + "qkv", get(at + "q", at + "k", at + "v")
+        yield at + "gate_up", get(at + "gate", at + "up")
         if shape.qkv_bias:
-            weights[at + "qkv_bias"] = get(at + "q_bias", at + "k_bias", at + "v_bias")
-        norms = ["q_norm", "k_norm"] if shape.qk_norm else []
-        norms += ["attn_out_norm", "ffn_out_norm"] if shape.sandwich_norms else []
-        weights |= {at + name: get(at + name) for name in norms}
-    return weights
+            yield at + "qkv_bias", get(at + "q_bias", at + "k_bias", at + "v_bias")
 
 
 def file_fetch(tensors: Mapping[str, Tensor]) -> Fetch:

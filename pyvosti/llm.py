@@ -105,7 +105,7 @@ class LLM:
             raise ConfigError(
                 f"{str(error) or 'not enough memory'}: lower num_blocks, max_seqs or max_model_len"
             ) from None
-        self.session = Session(engine, runner)
+        self.session, self._runner = Session(engine, runner), runner
         self.uncertified: tuple[str, ...] = getattr(runner, "uncertified", ())
 
     def generate(
@@ -168,6 +168,31 @@ class LLM:
     def reset_prefix_cache(self) -> None:
         """Forgets what finished requests left; running ones keep their own."""
         self.session.engine.reset_cache()
+
+    def load_weights(self, model: str | os.PathLike[str]) -> None:
+        """Goes on with other weights of the same architecture, as after a training step.
+
+        `model` as for the constructor. From then on outputs are, bit for bit, those of a new `LLM`
+        with these weights; no KV of the old ones is used. Raises RequestError while a stream is
+        open, ModelError or ConfigError when the weights cannot be had: the old ones stay (on the
+        GPU, where they are overwritten, a copy that fails midway stops service until one succeeds).
+        """
+        loaded = load_model(model)
+        if loaded.config != self.config:
+            raise ConfigError(
+                f"{loaded.name} has another architecture than {self.name}: make a new LLM"
+            )
+        try:
+            self.session.engine.load_weights()
+        except RuntimeError as error:
+            raise RequestError(str(error)) from None
+        try:
+            self._runner.load_weights(loaded.tensors)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        except MemoryError:
+            raise ConfigError("there is not enough memory for both weights") from None
+        self.name, self.tokenizer = loaded.name, loaded.tokenizer
 
     def stats(self) -> dict[str, int]:
         """The engine's counters: blocks by state, requests, plans, hits, preemptions."""

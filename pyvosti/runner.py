@@ -58,6 +58,14 @@ class Runner(Protocol):
         ...
 
 
+class ModelRunner(Runner, Protocol):
+    """A runner whose weights can be replaced."""
+
+    def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
+        """Computes with these from the next plan on; called while no plan is in flight."""
+        ...
+
+
 class BlockTables:
     """The runner's copy of the engine's block tables: one u32[max_seqs, max_blocks] per group.
 
@@ -94,8 +102,15 @@ class CpuRunner:
         assert limits.num_blocks is not None, "only a GPU's pool is sized by its runner"
         self.num_blocks = [limits.num_blocks] * len(group_windows)
         self.tables = BlockTables(len(group_windows), limits)
+        self._config = core_config(config, layer_groups, group_windows)
+        self._limits = limits
+        self.load_weights(tensors)
+
+    def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
+        """Computes with these from the next plan on. When it fails, the old ones stay."""
+        limits = self._limits
         self.model = CpuModel(
-            core_config(config, layer_groups, group_windows),
+            self._config,
             dict(tensors),
             [blocks * limits.block_size for blocks in self.num_blocks],
             limits.block_size,
@@ -159,7 +174,7 @@ def make_runner(
     limits: Limits,
     *,
     strict_kernels: bool = False,
-) -> Runner:
+) -> ModelRunner:
     """The runner of a backend, "cpu" or "cuda". Raises ConfigError when it cannot be had."""
     if backend == "cpu":
         return CpuRunner(config, tensors, limits)

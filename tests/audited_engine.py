@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from engine_mirror import DROPPED, EngineMirror, Flight, Sequence
@@ -72,7 +73,7 @@ class AuditedEngine(EngineMirror):
             logits_from = len(prompt) - 1
         new = self.engine.add_request(u32(prompt), max_tokens, u32(stop), logits_from, salt)
         max_len = min(len(prompt) + max_tokens, self.max_model_len)
-        solo = Solo(tuple(prompt), 0, len(self.groups), self.vocab_size)
+        solo = self._solo(prompt, 0)
         self._enter(Sequence(new, solo, max_len, stop, logits_from, salt, None))
         return int(new)
 
@@ -81,9 +82,13 @@ class AuditedEngine(EngineMirror):
         new = self.engine.fork(parent_id)
         assert parent.live()
         n = parent.solo.prompt_len
-        solo = Solo(tuple(parent.solo.tokens[:n]), new + 1, len(self.groups), self.vocab_size)
+        solo = self._solo(parent.solo.tokens[:n], new + 1)
         self._enter(Sequence(new, solo, parent.max_len, parent.stop, n - 1, parent.salt, parent_id))
         return int(new)
+
+    def _solo(self, tokens: list[int], key: int) -> Solo:
+        groups, weights = len(self.groups), self.device.weights
+        return Solo(tuple(tokens), key, groups, self.vocab_size, weights)
 
     def schedule(self) -> Any:
         """The next plan, checked; `None` when there is nothing to compute now."""
@@ -165,6 +170,20 @@ class AuditedEngine(EngineMirror):
         self.resets += 1
         assert self.engine.stats()["cached_blocks"] == 0
         self.audit()
+
+    def load_weights(self) -> bool:
+        """Whether it could: while a sequence is open it must not."""
+        if self.unfinished() or self.flights:
+            with pytest.raises(RuntimeError, match="while no sequence is open"):
+                self.engine.load_weights()
+            self.audit()
+            return False
+        self.engine.load_weights()
+        self.device.weights += 1
+        self.resets += 1
+        self.seen["loaded"] += 1
+        self.audit()
+        return True
 
     def step(self) -> Any:
         """One plan, scheduled and committed; `None` when there is nothing to compute now."""

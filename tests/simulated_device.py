@@ -48,9 +48,9 @@ def at(position: int) -> int:
     return (position + 1) * STRIDE & MASK
 
 
-def embed(token: int, position: int) -> int:
-    """The row before the first layer."""
-    return mix(mix(token) ^ at(position))
+def embed(token: int, position: int, weights: int) -> int:
+    """The row before the first layer; `weights`: how often others have been loaded."""
+    return mix(mix(token ^ weights << 32) ^ at(position))
 
 
 def sample(logits: int, key: int, vocab_size: int) -> int:
@@ -61,10 +61,13 @@ def sample(logits: int, key: int, vocab_size: int) -> int:
 class Solo:
     """What a prompt gives on its own: tokens and logits, position by position, as far as asked."""
 
-    def __init__(self, prompt: tuple[int, ...], key: int, groups: int, vocab_size: int) -> None:
+    def __init__(
+        self, prompt: tuple[int, ...], key: int, groups: int, vocab_size: int, weights: int = 0
+    ) -> None:
         self.tokens = list(prompt)
         self.prompt_len = len(prompt)
         self.key = key
+        self.weights = weights
         self.vocab_size = vocab_size
         self.rows: list[int] = []
         self.past = [0] * groups
@@ -83,7 +86,7 @@ class Solo:
 
     def _step(self) -> None:
         position = len(self.rows)
-        x = embed(self.tokens[position], position)
+        x = embed(self.tokens[position], position, self.weights)
         for group, past in enumerate(self.past):
             kv = mix(x ^ past)
             self.past[group] = (past + mix(kv ^ at(position))) & MASK
@@ -111,6 +114,7 @@ class SimulatedDevice:
         self.kv = [np.full(n * block_size, POISON, np.uint64) for n in num_blocks]
         self.tables = [np.zeros((max_seqs, width), np.uint32) for _ in num_blocks]
         self.last_token = np.zeros(max_seqs, np.uint32)
+        self.weights = 0
         self.offsets = np.arange(block_size, dtype=np.int64)
         self.places = np.array([at(p) for p in range(max_model_len)], np.uint64)
 
@@ -161,7 +165,7 @@ class SimulatedDevice:
             token = int(plan.token_ids[r])
             if token == UNKNOWN_TOKEN:
                 token = int(self.last_token[seat])
-            x = embed(token, position)
+            x = embed(token, position, self.weights)
             for g in groups:
                 self.kv[g][plan.slots[g][r]] = mix(x ^ past[g])
                 own = int(self.kv[g][slots[g][first + r - start]])

@@ -91,6 +91,38 @@ def test_unknown_tokens_are_the_seats_last_tokens() -> None:
     assert logits[49:].argmax(1).tolist() == [int(t) for t in tokens]
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_other_weights_give_the_bits_of_a_runner_made_with_them(tied: bool) -> None:
+    ids = np.random.default_rng(4).integers(0, PLAIN.vocab, 90)
+
+    def make(seed: int) -> CudaRunner:
+        return CudaRunner(
+            make_schedule(PLAIN, device_arch()),
+            fused_weights(PLAIN, random_fetch(PLAIN, seed), tied),
+            rotary_tables(PLAIN, [Rope(1e4, None)]), num_blocks=[128], max_seqs=8,
+            max_batched_tokens=128,
+        )  # fmt: skip
+
+    def logits(it: CudaRunner) -> np.ndarray:
+        return it.execute(Pages(128, 16, 1, 8).plan([(0, 0, ids)], True))
+
+    it = make(1)
+    before = logits(it)
+    it.copy_weights(random_fetch(PLAIN, 2))
+    after = logits(it)
+    assert np.array_equal(after, logits(make(2))) and not np.array_equal(after, before)
+
+    def wrong(name: str) -> torch.Tensor:
+        return random_fetch(PLAIN, 1)(name)[1:]
+
+    with pytest.raises(ValueError, match="embed is"):
+        it.copy_weights(wrong)
+    with pytest.raises(RuntimeError, match="load weights again"):
+        logits(it)
+    it.copy_weights(random_fetch(PLAIN, 1))
+    assert np.array_equal(logits(it), before)
+
+
 def test_memory_that_cannot_fit_is_refused_before_serving() -> None:
     schedule = make_schedule(PLAIN, device_arch())
     weights = fused_weights(PLAIN, random_fetch(PLAIN, 1), False)

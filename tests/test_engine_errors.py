@@ -133,6 +133,7 @@ def tokens_for(plan: Any, token: int = 0, more: int = 0) -> Any:
 
 
 COMMIT_ERRORS: dict[str, Refusal] = {
+    "load": (RuntimeError, "no sequence is open", lambda e, f: e.load_weights()),
     "newest": (RuntimeError, "oldest", lambda e, f: e.commit(f[-1].plan_id, tokens_for(f[-1]))),
     "next": (RuntimeError, "oldest", lambda e, f: e.commit(f[-1].plan_id + 1, tokens_for(f[0]))),
     "twice": (RuntimeError, "oldest", lambda e, f: e.commit(f[0].plan_id - 1, tokens_for(f[0]))),

@@ -123,6 +123,12 @@ class EngineMachine(RuleBasedStateMachine):
     def reset_cache(self) -> None:
         self.engine.reset_cache()
 
+    @rule(drain=st.booleans())
+    def load_weights(self, drain: bool) -> None:
+        if drain:
+            self.engine.drain()
+        self.engine.load_weights()
+
     @precondition(lambda self: self.engine.flights)
     @rule(wrong=st.sampled_from(["plan", "newest", "count", "token", "oldest"]))
     def refused(self, wrong: str) -> None:
@@ -185,6 +191,10 @@ def random_calls(engine: AuditedEngine, random: random.Random, steps: int) -> No
             choices.append((1, partial(engine.abort, target)))
         if random.random() < 0.002:
             engine.reset_cache()
+        elif random.random() < 0.004:
+            if random.random() < 0.5:
+                engine.drain()
+            engine.load_weights()
         else:
             weights, calls = zip(*choices, strict=True)
             random.choices(calls, weights)[0]()
@@ -253,6 +263,14 @@ class FaultyEngine:
     def reset_cache(self) -> None:
         if self.fault != "reset ignored":
             self.engine.reset_cache()
+
+    def load_weights(self) -> None:
+        counts = self.engine.stats()
+        idle = not (counts["waiting"] or counts["running"])
+        if self.fault == "cache kept across weights" and idle:
+            self.spoilt = 1
+        else:
+            self.engine.load_weights()
 
     def commit(self, plan_id: int, tokens: Any) -> Any:
         if self.fault == "other token registered" and len(tokens) and plan_id >= 20:
@@ -330,8 +348,14 @@ FAULTS: dict[str, Any] = {
     "salt ignored": None,
     "logits_from ignored": None,
     "reset ignored": None,
+    "cache kept across weights": None,
 }
-PAGING = [*list(FAULTS)[:5], "seats swapped", "other token registered"]
+PAGING = [
+    *list(FAULTS)[:5],
+    "seats swapped",
+    "other token registered",
+    "cache kept across weights",
+]
 
 
 class Blind(AuditedEngine):

@@ -35,7 +35,7 @@ ARRAYS = st.one_of(
 
 
 @FUZZ
-@given(calls=st.lists(st.tuples(st.integers(0, 8), NUMBERS, NUMBERS, ARRAYS, ARRAYS), max_size=30))
+@given(calls=st.lists(st.tuples(st.integers(0, 9), NUMBERS, NUMBERS, ARRAYS, ARRAYS), max_size=30))
 def test_engine(calls: list[tuple[int, Any, Any, Any, Any]]) -> None:
     """Any calls in any order; afterwards the engine still serves a request to its end."""
     engine: Any = _core.Engine([8, 9], 2, 3, 7, 14, 10)
@@ -55,6 +55,8 @@ def test_engine(calls: list[tuple[int, Any, Any, Any, Any]]) -> None:
                 engine.abort(one)
             elif kind == 7:
                 engine.reset_cache()
+            elif kind == 8:
+                engine.load_weights()
             else:
                 engine.stats()
         except (*REFUSED, RuntimeError) as error:

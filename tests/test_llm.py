@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyvosti import LLM, ConfigError, RequestError, SamplingParams
+from pyvosti import LLM, ConfigError, ModelError, RequestError, SamplingParams
 from reference_engine import ReferenceEngine
+from tiny_models import FAMILIES, save_tiny_model
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 PROMPT = "The quick brown fox, 123"
@@ -165,6 +166,37 @@ def test_chat(tiny: LLM) -> None:
     assert last.output.outputs[0].digests == expected.outputs[0].digests
     with pytest.raises(RequestError, match="no content"):
         tiny.chat([{"role": "user"}], GREEDY)
+
+
+def test_other_weights(tiny_folder: Path, tmp_path: Path) -> None:
+    for name in ("base", "trained"):
+        folder = tmp_path / name
+        save_tiny_model(FAMILIES["qwen3"], folder, seed=len(name))
+    prompts = [PROMPT * 4, PROMPT]
+
+    def digests(llm: LLM) -> list[Any]:
+        return [output.outputs[0].digests for output in llm.generate(prompts, GREEDY)]
+
+    llm = LLM(tmp_path / "base", record_digests=True)
+    before = digests(llm)
+    assert digests(llm) == before and llm.stats()["hits"] > 0
+    stream = llm.generate_stream(prompts, GREEDY)
+    next(stream)
+    with pytest.raises(RequestError, match="while no sequence is open"):
+        llm.load_weights(tmp_path / "trained")
+    stream.close()
+    assert digests(llm) == before
+    hits = llm.stats()["hits"]
+    llm.load_weights(tmp_path / "trained")
+    after = digests(llm)
+    assert llm.stats()["hits"] == hits and llm.name == str(tmp_path / "trained")
+    assert after == digests(LLM(tmp_path / "trained", record_digests=True)) != before
+    with pytest.raises(ModelError):
+        llm.load_weights(tmp_path / "absent")
+    save_tiny_model(FAMILIES["llama"], tmp_path / "llama")
+    with pytest.raises(ConfigError, match="make a new LLM"):
+        llm.load_weights(tmp_path / "llama")
+    assert digests(llm) == after
 
 
 def test_salts_share_nothing(tiny: LLM) -> None:

@@ -67,7 +67,11 @@ FAMILIES = {
 
 
 def save_tiny_model(
-    family: Family, folder: Path, dtype: str = "float32", max_shard_size: str = "5GB"
+    family: Family,
+    folder: Path,
+    dtype: str = "float32",
+    max_shard_size: str = "5GB",
+    seed: int = 7,
 ) -> None:
     """Writes a folder with configuration, random weights and a tokenizer."""
     import torch
@@ -91,7 +95,7 @@ def save_tiny_model(
         }
         | family.options
     )
-    torch.manual_seed(7)
+    torch.manual_seed(seed)
     model = getattr(transformers, family.model)(config)
     with torch.no_grad():  # the library's own start leaves norms at 1 and biases at 0
         for name, parameter in model.named_parameters():

@@ -51,6 +51,9 @@ fn engine_error(e: EngineError) -> PyErr {
             state("plans are committed oldest first and cancelled newest first")
         }
         EngineError::TokenCount => value("commit needs one token for each of plan.sample_seqs"),
+        EngineError::Busy => {
+            state("weights change only while no sequence is open: finish or abort all first")
+        }
     }
 }
 
@@ -153,6 +156,10 @@ impl Engine {
 
     fn reset_cache(&mut self) -> PyResult<()> {
         self.with(|e| (e.reset_cache(), ()))
+    }
+
+    fn load_weights(&mut self) -> PyResult<()> {
+        self.with(|e| e.load_weights())?.map_err(engine_error)
     }
 
     fn plans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {

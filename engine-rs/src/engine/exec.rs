@@ -322,6 +322,38 @@ impl Engine {
         Engine { s, link }
     }
 
+    /// The runner is to compute with other weights from the next plan on: forgets what is cached.
+    /// Refused while a sequence is open.
+    pub fn load_weights(self) -> (out: (Engine, Result<(), EngineError>))
+        ensures
+            out.1 is Err ==> out.0.state() == self.state(),
+            answers(
+                self.link(),
+                match out.1 {
+                    Ok(_) => Call::Load,
+                    Err(_) => Call::Nothing,
+                },
+                out.0.link(),
+            ),
+    {
+        proof {
+            use_type_invariant(&self);
+        }
+        let mut s = self.s;
+        let r = s.load_weights();
+        let link = Ghost(
+            match r {
+                Ok(_) => lemma_steps(
+                    s,
+                    self.link@,
+                    vosti_spec::model::Step::Load { restart: false },
+                ),
+                Err(_) => self.link@,
+            },
+        );
+        (Engine { s, link }, r)
+    }
+
     pub fn counts(&self) -> (c: Counts)
         ensures
             c.waiting == self.state().waiting@.len(),

@@ -16,6 +16,8 @@ pub ghost enum Call {
     Cancel,
     Abort { name: u64 },
     Reset,
+    /// Other weights, while no sequence is open.
+    Load,
     /// The call said no, or only looked.
     Nothing,
 }
@@ -126,6 +128,7 @@ pub open spec fn answers(a: Link, call: Call, b: Link) -> bool {
             b,
         ),
         Call::Reset => steps(a, model::Step::Reset, b),
+        Call::Load => steps(a, model::Step::Load { restart: false }, b),
         Call::Nothing => a == b,
     }
 }

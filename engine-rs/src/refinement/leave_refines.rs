@@ -166,4 +166,60 @@ pub proof fn lemma_reset_takes(a: Scheduler, b: Scheduler, l: Link)
     assert(arrives(b, m, m.engine));
 }
 
+/// What is cached is forgotten because the weights are others. No sequence is open.
+pub proof fn lemma_load_takes(a: Scheduler, b: Scheduler, l: Link)
+    requires
+        linked(a, l),
+        a.plans@.len() == 0,
+        forall|i: int| 0 <= i < a.seqs@.len() ==> !in_use(#[trigger] a.seqs@[i]),
+        linked(b, l.with(model::after(l.engine, model::Step::Reset))),
+    ensures
+        takes(b, l, model::Step::Load { restart: false }),
+{
+    let load = model::Step::Load { restart: false };
+    let (e, m) = (l.engine, l.with(model::after(l.engine, load)));
+    assert forall|id: int| !e.has(id) by {
+        if e.has(id) {
+            assert(placed(a, l, id));
+            assert(in_use(a.seqs@[place(l.names[id])]));
+        }
+    }
+    assert(m.engine.seqs =~= e.seqs);
+    lemma_stays(e);
+    lemma_moves_on(e, e, load, false);
+    lemma_moves_inv(e, m.engine, false);
+    lemma_content_is_free(b, l.with(model::after(e, model::Step::Reset)), m);
+    lemma_stays(m.engine);
+    assert(arrives(b, m, m.engine));
+}
+
+/// What has been written is the machine's alone.
+proof fn lemma_content_is_free(b: Scheduler, l: Link, m: Link)
+    requires
+        linked(b, l),
+        model::inv(m.engine),
+        m == l.with(model::Engine { content: m.engine.content, ..l.engine }),
+    ensures
+        linked(b, m),
+{
+    assert forall|i: int|
+        0 <= i < b.seqs@.len() && in_use(#[trigger] b.seqs@[i]) implies seq_linked(b, m, i) by {
+        assert(seq_linked(b, l, i));
+    }
+    assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
+        assert(l.engine.has(id));
+        assert(placed(b, l, id));
+    }
+    assert forall|k: int| 0 <= k < flights(l.engine.plans).len() implies flight_of(
+        b,
+        m,
+        #[trigger] b.queue@[k],
+    ) == flight_of(b, l, b.queue@[k]) by {}
+    assert(flies(b, m, m.engine.plans, b.queue@.len() - b.draft)) by {
+        assert forall|k: int| 0 <= k < b.queue@.len() - b.draft implies #[trigger] flights(
+            m.engine.plans,
+        )[k] == flight_of(b, m, b.queue@[k]) by {}
+    }
+}
+
 } // verus!

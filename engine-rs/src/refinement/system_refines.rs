@@ -15,6 +15,7 @@ pub open spec fn step_of(a: Link, call: Call) -> model::Step {
         },
         Call::Cancel => model::Step::Cancel,
         Call::Abort { name } => model::Step::Abort { id: a.names.index_of(name) },
+        Call::Load => model::Step::Load { restart: false },
         _ => model::Step::Reset,
     }
 }
@@ -84,14 +85,15 @@ proof fn lemma_moved<D: Kernels + Sampler>(
     y: Seq<System<D>>,
     step: model::Step,
     initial: D::State,
+    w: D::Weights,
 ) -> (z: Seq<System<D>>)
     requires
         runner_faithful(y),
         can_move(y.last(), step),
     ensures
-        runner_faithful(z) && z.last() == moved(y.last(), step, initial, y.last().weights),
+        runner_faithful(z) && z.last() == moved(y.last(), step, initial, w),
 {
-    let (s, w) = (y.last(), y.last().weights);
+    let s = y.last();
     let s2 = moved(s, step, initial, w);
     assert(can_move(s, step) && s2 == moved(s, step, initial, w));
     assert(system_next(s, s2));
@@ -118,7 +120,7 @@ proof fn lemma_rearranged<D: Kernels + Sampler>(
     }
     assert(model::silent(steps[steps.len() - 1]));
     let z = lemma_rearranged(y, steps.drop_last(), initial);
-    lemma_moved(z, steps.last(), initial)
+    lemma_moved(z, steps.last(), initial, z.last().weights)
 }
 
 /// A faithful execution in which the engine then answers a call.
@@ -128,6 +130,7 @@ pub proof fn lemma_call_faithful<D: Kernels + Sampler>(
     call: Call,
     b: Link,
     initial: D::State,
+    w: D::Weights,
 ) -> (z: Seq<System<D>>)
     requires
         runner_faithful(y),
@@ -138,7 +141,7 @@ pub proof fn lemma_call_faithful<D: Kernels + Sampler>(
             drawn(a.engine.plans[0], tokens),
         ),
     ensures
-        runner_faithful(z) && z.last() == after_call(y.last(), a, call, b, initial),
+        runner_faithful(z) && z.last() == after_call(y.last(), a, call, b, initial, w),
 {
     match call {
         Call::Nothing => y,
@@ -155,11 +158,11 @@ pub proof fn lemma_call_faithful<D: Kernels + Sampler>(
                 model::runs(a.engine, steps) && model::run(a.engine, steps) == e
                     && model::all_silent(steps);
             let z = lemma_rearranged(y, steps, initial);
-            lemma_moved(z, model::Step::Schedule { plan }, initial)
+            lemma_moved(z, model::Step::Schedule { plan }, initial, z.last().weights)
         },
         _ => {
             let step = step_of(a, call);
-            let z = lemma_moved(y, step, initial);
+            let z = lemma_moved(y, step, initial, w);
             let e = model::after(a.engine, step);
             if call is Add || call is Fork {
                 z

@@ -46,21 +46,22 @@ pub proof fn theorem_engine_refines(links: Seq<Link>, calls: Seq<Call>, i: int)
     lemma_moves_inv(links[0].engine, links[i].engine, false);
 }
 
-/// The system after a call: what is logged is logged with the one step that users see.
+/// The system after a call: what is logged is logged with the one step that users see. `w`: the
+/// weights of a Load.
 pub open spec fn after_call<D: Sampler>(
     s: System<D>,
     a: Link,
     call: Call,
     b: Link,
     initial: D::State,
+    w: D::Weights,
 ) -> System<D> {
     let seen = match call {
-        Call::Add { .. } | Call::Fork { .. } | Call::Commit { .. } | Call::Cancel => moved(
-            s,
-            step_of(a, call),
-            initial,
-            s.weights,
-        ),
+        Call::Add { .. }
+        | Call::Fork { .. }
+        | Call::Commit { .. }
+        | Call::Cancel
+        | Call::Load => moved(s, step_of(a, call), initial, w),
         _ => s,
     };
     System { engine: b.engine, ..seen }
@@ -74,14 +75,14 @@ pub open spec fn serves<D: Kernels + Sampler>(
     s2: System<D>,
     b: Link,
 ) -> bool {
-    ||| exists|call: Call, initial: D::State|
+    ||| exists|call: Call, initial: D::State, w: D::Weights|
         {
             &&& answers(a, call, b)
             &&& call matches Call::Commit { tokens, .. } ==> drew(
                 s,
                 drawn(a.engine.plans[0], tokens),
             )
-            &&& s2 == #[trigger] after_call(s, a, call, b, initial)
+            &&& s2 == #[trigger] after_call(s, a, call, b, initial, w)
         }
     ||| a == b && exists|x: Execution<D>| executes(s, x, s2)
 }
@@ -116,25 +117,25 @@ pub proof fn theorem_calls_faithful<D: Kernels + Sampler>(
     let y = theorem_calls_faithful(x, links, i - 1);
     let (s, s2, a, b) = (x[i - 1], x[i], links[i - 1], links[i]);
     assert(serves(s, a, x[i - 1 + 1], links[i - 1 + 1]));
-    if exists|call: Call, initial: D::State|
+    if exists|call: Call, initial: D::State, w: D::Weights|
         {
             &&& answers(a, call, b)
             &&& call matches Call::Commit { tokens, .. } ==> drew(
                 s,
                 drawn(a.engine.plans[0], tokens),
             )
-            &&& s2 == #[trigger] after_call(s, a, call, b, initial)
+            &&& s2 == #[trigger] after_call(s, a, call, b, initial, w)
         } {
-        let (call, initial) = choose|call: Call, initial: D::State|
+        let (call, initial, w) = choose|call: Call, initial: D::State, w: D::Weights|
             {
                 &&& answers(a, call, b)
                 &&& call matches Call::Commit { tokens, .. } ==> drew(
                     s,
                     drawn(a.engine.plans[0], tokens),
                 )
-                &&& s2 == #[trigger] after_call(s, a, call, b, initial)
+                &&& s2 == #[trigger] after_call(s, a, call, b, initial, w)
             };
-        lemma_call_faithful(y, a, call, b, initial)
+        lemma_call_faithful(y, a, call, b, initial, w)
     } else {
         let run = choose|run: Execution<D>| executes(s, run, s2);
         assert(system_next(s, s2));

@@ -28,6 +28,8 @@ pub enum EngineError {
     WrongPlan,
     /// Not one token for each sampled sequence.
     TokenCount,
+    /// Weights change only while no sequence is open.
+    Busy,
 }
 
 } // verus!

@@ -8,6 +8,7 @@ mod emit;
 mod error;
 mod forget;
 mod inv;
+mod load;
 mod plan;
 mod plans;
 mod progress;

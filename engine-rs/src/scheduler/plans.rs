@@ -319,7 +319,10 @@ impl Scheduler {
             final(self).inv(),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             forall|l: Link| #[trigger]
-                linked(*old(self), l) ==> takes(*final(self), l, model::Step::Reset),
+                linked(*old(self), l) ==> takes(*final(self), l, model::Step::Reset) && linked(
+                    *final(self),
+                    l.with(model::after(l.engine, model::Step::Reset)),
+                ),
     {
         let ghost before = *self;
         let mut g: usize = 0;
@@ -355,7 +358,7 @@ impl Scheduler {
                 *self,
                 l,
                 model::Step::Reset,
-            ) by {
+            ) && linked(*self, l.with(model::after(l.engine, model::Step::Reset))) by {
                 lemma_reset_takes(before, *self, l);
             }
         }
