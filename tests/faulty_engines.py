@@ -86,9 +86,25 @@ class RegistersOther:
         return self.engine.commit(plan_id, (tokens + 1) % self.vocab)
 
 
+class SaltIgnored:
+    """The verified engine, told one salt for all."""
+
+    def __init__(self, *sizes: Any) -> None:
+        self.engine = Engine(*sizes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def add_request(
+        self, prompt: Any, max_tokens: int, stop: Any, logits_from: int, salt: int = 0
+    ) -> int:
+        return self.engine.add_request(prompt, max_tokens, stop, logits_from)
+
+
 ENGINES = {
     "hash-only": HashOnly,
     "registers-early": RegistersEarly,
     "drops-held": DropsHeld,
     "registers-other": RegistersOther,
+    "salt-ignored": SaltIgnored,
 }

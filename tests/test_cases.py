@@ -87,7 +87,18 @@ def test_case(case: Case, battery: Callable[..., Battery]) -> None:
         assert status(healthy, cell) == "equal", healthy.outcomes[cell]
     faulty = battery(name, *case.part("fault"))
     seen = [status(faulty, cell) for cell in case.part("cells")]
-    assert "different" in seen or "failed" in seen, f"{case.part('fault')} was not noticed"
+    assert "different" in seen, f"{case.part('fault')} was not noticed: {seen}"
+
+
+@pytest.mark.parametrize("fault", ["salt-ignored", "hash-only"])
+def test_pages_of_another_salt_show_in_the_hits(
+    battery: Callable[..., Battery], fault: str
+) -> None:
+    """Its keys and values are the same bits, so that no row of logits can tell."""
+    assert status(battery("qwen3"), "donor-salted") == "equal"
+    faulty = battery("qwen3", fault)
+    assert status(faulty, "donor-salted") == "blind"
+    assert "hits grew" in (faulty.outcomes["donor-salted"].reason or "")
 
 
 def test_the_table_is_the_data() -> None:

@@ -87,6 +87,8 @@ class Cell:
     disturbance: Disturbance = Disturbance()
     counters: Mapping[str, int] = field(default_factory=dict)
     """The engine's counters and how much they must grow, or the cell was not what it claims."""
+    still: frozenset[str] = frozenset()
+    """The engine's counters that must not grow: it would have done what the cell forbids."""
     preempted_at: int | None = None
     """Outputs that the first watched request must have given when it is preempted."""
     needs: frozenset[str] = field(default_factory=frozenset)

@@ -98,8 +98,8 @@ def _donor_cells(requests: Requests, victim: Job) -> Iterator[Cell]:
         )  # fmt: skip
     salted = Arrival(victim, salt=1)
     yield Cell(
-        "donor-salted", "cache", "after a donor with another salt", ((salted,), (one,)),
-        needs=CACHE | {"salt"},
+        "donor-salted", "cache", "after a donor with another salt, whose pages are not for it",
+        ((salted,), (one,)), still=frozenset({"hits"}), needs=CACHE | {"salt"},
     )  # fmt: skip
     asking = replace(victim, params=replace(victim.params, prompt_logprobs=0, max_tokens=2))
     yield Cell(

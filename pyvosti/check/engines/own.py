@@ -178,6 +178,10 @@ class _Run:
             grown = stats[name] - self.before[name]
             if grown < least:
                 return f"{name} grew by {grown} where {least} was due"
+        for name in sorted(self.cell.still):
+            grown = stats[name] - self.before[name]
+            if grown:
+                return f"{name} grew by {grown} where none may be"
         left = {n: stats[n] for n in ("waiting", "running", "referenced_blocks") if stats[n]}
         if left:
             return f"the engine holds on to {left}"
