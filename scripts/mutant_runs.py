@@ -3,9 +3,9 @@
 Contracts are modular: a function's proof never looks into another's body. So one run of Verus
 judges a mutant in each of many functions at once. A mutant is *rejected* when a clause of a
 contract fails: a postcondition, an invariant, a precondition of what it calls, termination, or
-arithmetic that may overflow. When only assertions of the function's own proof fail, they are taken
-away and it is judged again; if the contract then fails for the mutant, and not for the true
-function without them, it is rejected as well.
+arithmetic that may overflow. When only assertions of the function's own proof fail, they are made
+hints (`proof_hints`), which hold nothing up, and it is judged again; if the contract then fails for
+the mutant, and not for the true function with the same hints, it is rejected as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutation import Edit, Mutant, apply, assertion_at
+from mutation import Edit, Mutant, apply
+from proof_hints import hint, innermost
 from rust_source import Source
 from verus_tool import Verus, VerusError
 
@@ -32,16 +33,19 @@ ASSERTION = re.compile(
     r"assertion (failed|not satisfied)|requires not satisfied|precondition.*assert"
 )
 LIMIT = re.compile(r"rlimit|[Rr]esource limit|timed out")
-ROUNDS = 12
+HINTS = 12
 
 
 @dataclass
 class Job:
-    """A mutant on trial, or with `true` the function as it is; `stripped`: assertions gone."""
+    """A mutant on trial, or with `true_of` the function as it is, with the hints of that mutant.
+
+    `hints`: assertions made hints, by their place in the text: the edits that do it.
+    """
 
     mutant: Mutant
-    true: bool = False
-    stripped: list[Edit] = field(default_factory=list)
+    true_of: Job | None = None
+    hints: dict[int, tuple[Edit, ...]] = field(default_factory=dict)
     verdict: str = ""
     """rejected, by assertion, survived, not compiled or timed out."""
     messages: list[str] = field(default_factory=list)
@@ -94,57 +98,50 @@ class Court:
             if not by_job:
                 raise VerusError(f"cannot tell which mutant does not compile: {errors}")
             for index in by_job:
-                batch[index].verdict = "not compiled"
+                self._not_compiled(batch[index])
             return [job for job in batch if not job.verdict]
         again = []
         for index, job in enumerate(batch):
             self._settle(job, by_job.get(index, []))
             if not job.verdict:
                 again.append(job)
+            elif job.verdict == "rejected" and job.hints:
+                again.append(Job(job.mutant, job, job.hints))
         return again
 
+    @staticmethod
+    def _not_compiled(job: Job) -> None:
+        job.verdict = "by assertion" if job.hints else "not compiled"
+        if job.true_of:
+            job.true_of.verdict = "by assertion"
+
     def _settle(self, job: Job, errors: list[dict[str, Any]]) -> None:
-        """Gives a verdict, or takes the failed assertions away for another round."""
+        """Gives a verdict, or makes hints of the failed assertions for another round."""
         texts = [error["message"] for error in errors]
         job.messages += texts
-        if job.true:
-            job.verdict = "rejected" if errors else "survived"
+        if job.true_of:  # does the true function need more than hints?
+            job.verdict = "by assertion" if errors else "verified"
+            job.true_of.verdict = "by assertion" if errors else "rejected"
         elif not errors:
             job.verdict = "survived"
         elif any(CONTRACT.search(text) for text in texts):
-            job.verdict = self._without_assertions(job) if job.stripped else "rejected"
+            job.verdict = "rejected"
         elif any(LIMIT.search(text) for text in texts):
             job.verdict = "timed out"
         elif not all(ASSERTION.search(text) for text in texts):
             raise VerusError(f"Verus said something unknown of a mutant: {texts}")
         else:
-            self._strip(job, errors)
+            self._soften(job, errors)
 
-    def _without_assertions(self, job: Job) -> str:
-        """Whether the contract fails because of the mutation, not for want of the assertions."""
-        true = Job(job.mutant, True, job.stripped)
-        compiled, errors = self._run([true])
-        mine = [e for e in errors if self._culprit([true], e) is not None]
-        return "rejected" if compiled and not mine else "by assertion"
-
-    def _strip(self, job: Job, errors: list[dict[str, Any]]) -> None:
-        source = Source(self._changed(job.mutant.file, [job]))
-        original = self._text(job.mutant.file)
+    def _soften(self, job: Job, errors: list[dict[str, Any]]) -> None:
+        source = Source(self._text(job.mutant.file))
+        before = set(job.hints)
         for error in errors:
-            line = _primary(error)["line_start"]
-            edit = assertion_at(source, line, job.mutant.lines)
-            if edit is None or len(job.stripped) >= ROUNDS:
+            found = innermost(source, _primary(error)["line_start"], job.mutant.lines, before)
+            if found is None or len(job.hints) >= HINTS:
                 job.verdict = "by assertion"
                 return
-            # Found in the changed text; the same lines of the original hold the same statement.
-            found = assertion_at(Source(original), line, job.mutant.lines)
-            if found is None:
-                job.verdict = "by assertion"
-                return
-            inside = [e for e in job.stripped if found.start <= e.start and e.end <= found.end]
-            job.stripped = [e for e in job.stripped if e not in inside]
-            if not any(e.start <= found.start < e.end for e in job.stripped):
-                job.stripped.append(found)
+            job.hints[source.tokens[found[0]].at] = hint(source, *found)
 
     def _text(self, file: str) -> str:
         if file not in self.texts:
@@ -155,7 +152,8 @@ class Court:
         edits: list[Edit] = []
         for job in batch:
             if job.mutant.file == file:
-                edits += [*job.stripped, *(() if job.true else job.mutant.edits)]
+                edits += [] if job.true_of else job.mutant.edits
+                edits += [edit for edits_of_one in job.hints.values() for edit in edits_of_one]
         return apply(self._text(file), tuple(edits))
 
     def _run(self, batch: list[Job]) -> tuple[bool, list[dict[str, Any]]]:
@@ -166,7 +164,7 @@ class Court:
         (self.root / "engine-rs/src/lib.rs").touch()
         command = ["cargo", "verus", "focus", "-p", self.crate, "--locked", "--target-dir",
                    str(self.target), "--message-format=json", "--", "--no-report-long-running",
-                   "--multiple-errors", "5"]  # fmt: skip
+                   "--multiple-errors", "5", *_only(files)]  # fmt: skip
         done = subprocess.run(
             command, cwd=self.root, env=self.verus.environment, capture_output=True, text=True
         )
@@ -192,6 +190,15 @@ class Court:
                 if span["file_name"] == job.mutant.file and first <= span["line_start"] <= last:
                     return index
         return None
+
+
+def _only(files: Iterable[str]) -> list[str]:
+    """Options that verify the modules of these files alone; all of the crate for no file."""
+    options = []
+    for file in sorted(files):
+        path = file.split("/src/", 1)[1].removesuffix(".rs").removesuffix("/mod")
+        options += ["--verify-only-module", path.replace("/", "::")]
+    return options
 
 
 def _primary(error: dict[str, Any]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _edits_at(source: Source, kinds: list[str], at: int, limit: int) -> Iterator
     if _starts_statement(source, at) and (token.kind == "ident" or token.text == "*"):
         end = statement_end(source, at, limit)
         whole = all(kinds[i] == "exec" for i in range(at, end))
-        whole &= end <= _block_end(source, at)
+        whole &= end <= _block_end(source, at) and not _sets_ghost(source, at, end)
         if token.text not in NO_EFFECT and whole and source.text_at(end - 1) == ";":
             start, stop = token.at, source.tokens[end - 1].at + 1
             yield Edit(start, stop, "\n" * text.count("\n", start, stop)), "dropped"
@@ -109,6 +109,13 @@ def _starts_statement(source: Source, at: int) -> bool:
     if before == "}":  # a block that is a statement, not the end of an expression
         return source.tokens[at - 1].line < source.tokens[at].line
     return before in (";", "{") and source.tokens[at - 1].kind == "punct"
+
+
+def _sets_ghost(source: Source, at: int, end: int) -> bool:
+    """Whether a statement sets a field that the compiler erases: `self.state = Ghost(…);`."""
+    return any(
+        source.text_at(i) == "=" and source.text_at(i + 1) == "Ghost" for i in range(at, end)
+    )
 
 
 def _block_end(source: Source, at: int) -> int:
@@ -161,17 +168,3 @@ def apply(text: str, edits: tuple[Edit, ...]) -> str:
     for edit in sorted(edits, key=lambda e: e.start, reverse=True):
         text = text[: edit.start] + edit.new + text[edit.end :]
     return text
-
-
-def assertion_at(source: Source, line: int, within: tuple[int, int]) -> Edit | None:
-    """Takes away the innermost `assert` statement around a line of a function."""
-    found = None
-    for at, word in source.words(0, len(source.tokens)):
-        token = source.tokens[at]
-        if word == "assert" and source.text_at(at + 1) != "!" and within[0] <= token.line <= line:
-            end = statement_end(source, at, len(source.tokens))
-            if source.tokens[end - 1].line >= line:
-                stop = source.tokens[end - 1].at + 1
-                lines = source.text.count("\n", token.at, stop)
-                found = Edit(token.at, stop, "\n" * lines)
-    return found

@@ -10,13 +10,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from line_count import statement_end  # noqa: E402
 from mutation import (  # noqa: E402
     MutationError,
     apply,
-    assertion_at,
     listed_faults,
     mechanical,
 )
+from proof_hints import hint, innermost  # noqa: E402
 from rust_source import Source  # noqa: E402
 
 CODE = """\
@@ -42,6 +43,7 @@ impl Counter {
             }
             self.log.push(Entry { at: n, value: if n == 0 { x } else { 0 } });
             n += 1;
+            self.seen = Ghost(before);
         }
         n - 1
     }
@@ -78,16 +80,56 @@ def test_each_operator_and_statement_of_exec_code_is_mutated_once(crate: Path) -
     ])  # fmt: skip
 
 
-def test_an_assertion_is_taken_away_whole() -> None:
-    source = Source(CODE)
-    function = (8, 25)
-    for line, gone in ((17, "assert(n < list.len());"), (18, "assert(before"), (19, "lemma(1);")):
-        edit = assertion_at(source, line, function)
-        assert edit is not None
-        text = apply(CODE, (edit,))
-        assert gone not in text.replace("assert(a", "")
-        assert text.count("\n") == CODE.count("\n")
-    assert assertion_at(source, 22, function) is None
+HINTS = {
+    "proof { assert(a < b); }": "proof { let hint =(a < b); }",
+    "assert(a < b);": "let ghost hint =(a < b);",
+    "assert(a < b) by { lemma(a); }": ("proof { let hint =(a < b) ; if !hint { lemma(a); } }"),
+    "assert(a < b) by (nonlinear_arith)\n requires a < 1, f(b, 2),\n ;": (
+        "assert((a < 1) && (f(b, 2)) ==> (a < b)) by (nonlinear_arith);\n\n"
+    ),
+    "assert(a < b) by (nonlinear_arith);": "",
+    "assert forall|x: int| #![trigger f(x)] 0 <= x implies f(x) by { lemma(x); }": (
+        "proof { let hint = forall|x: int| #![trigger f(x)] ((0 <= x ) ==> ( f(x) )); if !hint "
+        "{ let x = choose|x: int| #![trigger f(x)] (0 <= x) && !(f(x));  lemma(x); } }"
+    ),
+    "assert forall|x: int, y: u8| #[trigger] f(x) < y by { lemma(x); }": (
+        "proof { let hint = forall|x: int, y: u8| (#[trigger] f(x) < y ); if !hint "
+        "{ let (x, y) = choose|x: int, y: u8| !(#[trigger] f(x) < y);  lemma(x); } }"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HINTS)
+def test_an_assertion_becomes_a_hint(text: str) -> None:
+    source = Source(text)
+    found = innermost(source, 1, (1, 9))
+    assert found is not None
+    assert apply(text, hint(source, *found)) == HINTS[text]
+    assert innermost(source, 1, (1, 9), {source.tokens[found[0]].at}) is None
+
+
+def test_the_innermost_assertion_is_found_first() -> None:
+    source, function = Source(CODE), (8, 25)
+    found = innermost(source, 19, function)
+    assert found is not None
+    assert source.tokens[found[0]].line == 18
+    assert innermost(source, 22, function) is None
+    nested = Source("assert(a) by {\n assert(b) by {\n assert(c);\n }\n }")
+    places: set[int] = set()
+    for line in (3, 2, 1):
+        found = innermost(nested, 3, (1, 9), places)
+        assert found is not None
+        assert nested.tokens[found[0]].line == line
+        places.add(nested.tokens[found[0]].at)
+    edits = [
+        edit
+        for at, word in nested.words(0, len(nested.tokens))
+        if word == "assert"
+        for edit in hint(nested, at, statement_end(nested, at, len(nested.tokens)))
+    ]
+    text = apply(nested.text, tuple(edits))
+    assert "assert" not in text
+    assert text.count("\n") == nested.text.count("\n")
 
 
 def test_the_listed_faults_fit_the_code() -> None:
