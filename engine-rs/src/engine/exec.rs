@@ -67,6 +67,14 @@ impl Engine {
         prefix_cache: bool,
     ) -> (r: Result<Engine, ConfigError>)
         ensures
+            r is Ok <==> sizes_ok(
+                num_blocks@,
+                block_size,
+                max_seqs,
+                max_batched_tokens,
+                max_model_len,
+                vocab_size,
+            ),
             r matches Ok(e) ==> e.state().plans@.len() == 0 && e.state().waiting@.len() == 0,
             r matches Ok(e) ==> {
                 let m = e.link().engine;
@@ -105,6 +113,8 @@ impl Engine {
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
             out.1 is Ok ==> self.state().admissible(prompt@, max_tokens, logits_from),
+            out.1 is Err ==> !self.state().admissible(prompt@, max_tokens, logits_from)
+                || self.state().crowded(),
             out.1 matches Ok(id) ==> out.0.state().added(
                 &self.state(),
                 id,
@@ -156,6 +166,7 @@ impl Engine {
     pub fn fork(self, id: u64) -> (out: (Engine, Result<u64, EngineError>))
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
+            out.1 is Err ==> !self.state().alive(id) || self.state().crowded(),
             answers(
                 self.link(),
                 match out.1 {
@@ -209,9 +220,9 @@ impl Engine {
     ))
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
+            out.1 is Ok <==> self.state().commits(id, tokens@),
             out.1 matches Ok(outcomes) ==> {
                 &&& outcomes@.len() == tokens@.len()
-                &&& self.state().plans@.len() > 0 && self.state().plans@[0].id == id
                 &&& out.0.state().plans@ == self.state().plans@.drop_first()
                 &&& out.0.state().settled()
                 &&& rows_kept(self.state(), out.0.state())
@@ -249,8 +260,8 @@ impl Engine {
     pub fn cancel(self, id: u64) -> (out: (Engine, Result<(), EngineError>))
         ensures
             out.1 is Err ==> out.0.state() == self.state(),
+            out.1 is Ok <==> self.state().cancels(id),
             out.1 is Ok ==> {
-                &&& self.state().plans@.len() > 0 && self.state().plans@.last().id == id
                 &&& out.0.state().plans@ == self.state().plans@.drop_last()
                 &&& out.0.state().settled()
             },
@@ -280,6 +291,7 @@ impl Engine {
     /// Ends sequence `id`; `false` when it is over already, or never was.
     pub fn abort(self, id: u64) -> (out: (Engine, bool))
         ensures
+            out.1 <==> self.state().alive(id),
             !out.1 ==> out.0.state() == self.state(),
             answers(
                 self.link(),

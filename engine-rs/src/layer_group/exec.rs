@@ -339,16 +339,18 @@ impl LayerGroup {
     }
 }
 
-/// Buckets for `n` blocks, less one: a power of two, `n` or more.
+/// Buckets for `n` blocks, less one: a power of two, `n` or more, and no more than that takes.
 fn mask_for(n: u32) -> (mask: u32)
     ensures
         mask <= 0x7fff_ffff,
         n <= mask + 1 || mask >= 0x4000_0000,
+        mask + 1 < 2 * n || mask == 0,
 {
     let mut mask: u32 = 0;
     while mask + 1 < n && mask < 0x4000_0000
         invariant
             mask <= 0x7fff_ffff,
+            mask + 1 < 2 * n || mask == 0,
         decreases 0x7fff_ffff - mask,
     {
         mask = mask * 2 + 1;

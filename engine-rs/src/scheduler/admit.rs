@@ -10,15 +10,10 @@ use vstd::prelude::*;
 
 verus! {
 
-/// Most blocks a hit may cover: the last token is always computed, and so is each row whose logits
-/// are still to be delivered.
+/// Most blocks a hit may cover: each row whose logits are still to be delivered is computed, and the
+/// last token's always is.
 pub open spec fn hit_limit(s: Sequence, block_size: u32) -> int {
-    let least = if s.need_from < s.len() - 1 {
-        s.need_from as int
-    } else {
-        s.len() - 1
-    };
-    least / block_size as int
+    s.need_from as int / block_size as int
 }
 
 impl Scheduler {
@@ -147,17 +142,11 @@ impl Scheduler {
     {
         let seq = &self.seqs[i as usize];
         assert(seq.wf(self.config));
-        let last = seq.tokens.len() as u32 - 1;
-        let least = if seq.need_from < last {
-            seq.need_from
-        } else {
-            last
-        };
-        let limit = least / self.config.block_size;
+        let limit = seq.need_from / self.config.block_size;
         proof {
-            assert(limit * self.config.block_size <= least) by (nonlinear_arith)
+            assert(limit * self.config.block_size <= seq.need_from) by (nonlinear_arith)
                 requires
-                    limit == least / self.config.block_size,
+                    limit == seq.need_from / self.config.block_size,
                     self.config.block_size > 0,
             ;
         }

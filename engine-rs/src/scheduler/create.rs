@@ -30,6 +30,29 @@ pub enum ConfigError {
     TableSize,
 }
 
+/// Sizes that an engine can have.
+pub open spec fn sizes_ok(
+    num_blocks: Seq<u32>,
+    block_size: u32,
+    max_seqs: u32,
+    max_batched_tokens: u32,
+    max_model_len: u32,
+    vocab_size: u32,
+) -> bool {
+    &&& 0 < num_blocks.len() <= 0x1_0000
+    &&& block_size > 0 && max_seqs > 0 && max_batched_tokens > 0 && vocab_size > 0
+    &&& 2 <= max_model_len < 0x8000_0000
+    &&& max_seqs * ((max_model_len + block_size - 1) / block_size as int) <= u32::MAX
+    &&& blocks_ok(num_blocks, block_size)
+}
+
+/// Each group has blocks, and its slots can be numbered.
+pub open spec fn blocks_ok(num_blocks: Seq<u32>, block_size: u32) -> bool {
+    forall|g: int|
+        0 <= g < num_blocks.len() ==> (#[trigger] num_blocks[g]) > 0 && num_blocks[g] * block_size
+            < 0xffff_ffff
+}
+
 fn product(a: u32, b: u32) -> (p: u64)
     ensures
         p == a * b,
@@ -75,6 +98,7 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
         row_len * c.block_size >= c.max_model_len,
         forall|g: int| 0 <= g < num_blocks@.len() ==> c.capacity <= #[trigger] num_blocks@[g],
     ensures
+        r is Some <==> blocks_ok(num_blocks@, c.block_size),
         r matches Some(groups) ==> {
             &&& groups@.len() == num_blocks@.len()
             &&& forall|g: int|
@@ -98,6 +122,7 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
             row_len * c.block_size >= c.max_model_len,
             forall|h: int| 0 <= h < num_blocks@.len() ==> c.capacity <= #[trigger] num_blocks@[h],
             g <= num_blocks@.len(),
+            blocks_ok(num_blocks@.take(g as int), c.block_size),
             groups@.len() == g,
             forall|h: int|
                 0 <= h < g ==> group_ok(c, #[trigger] groups@[h]) && groups@[h].num_blocks()
@@ -117,7 +142,9 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
         let group = LayerGroup::new(n, c.block_size, c.max_seqs, row_len, prefix_cache);
         groups.push(group);
         g += 1;
+        assert(num_blocks@.take(g as int) =~= num_blocks@.take(g - 1).push(n));
     }
+    assert(num_blocks@.take(g as int) =~= num_blocks@);
     Some(groups)
 }
 
@@ -155,6 +182,14 @@ impl Scheduler {
         prefix_cache: bool,
     ) -> (r: Result<Self, ConfigError>)
         ensures
+            r is Ok <==> sizes_ok(
+                num_blocks@,
+                block_size,
+                max_seqs,
+                max_batched_tokens,
+                max_model_len,
+                vocab_size,
+            ),
             r matches Ok(s) ==> {
                 &&& s.inv() && s.settled()
                 &&& s.draft == 0
@@ -196,6 +231,15 @@ impl Scheduler {
                 max_model_len >= 1,
                 block_size >= 1,
         ;
+        proof {
+            let (n, size) = (max_model_len as int, block_size as int);
+            vstd::arithmetic::div_mod::lemma_fundamental_div_mod_converse(
+                n + size - 1,
+                size,
+                row_len as int,
+                n + size - 1 - row_len * size,
+            );
+        }
         if product(max_seqs, row_len as u32) > u32::MAX as u64 {
             return Err(ConfigError::TableSize);
         }

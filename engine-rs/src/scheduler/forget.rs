@@ -50,7 +50,7 @@ pub(super) proof fn lemma_forgot(a: Scheduler, b: Scheduler, i: int)
         0 <= i < a.seqs@.len(),
         a.seqs@[i].phase is Dropped,
         b.only_seq(&a, i),
-        b.seqs@[i].phase is Free,
+        b.seqs@[i].phase is Free && b.seqs@[i].emptied(),
         b == (Scheduler { seqs: b.seqs, free_entries: b.free_entries, waiting: b.waiting, ..a }),
         b.waiting@ == a.waiting@.drop_first(),
         b.free_entries@ == a.free_entries@ || b.free_entries@ == a.free_entries@.push(i as u32),

@@ -85,20 +85,29 @@ impl Scheduler {
         count
     }
 
+    /// Plan `id` is the oldest, and these are tokens for its sampled sequences.
+    pub open spec fn commits(&self, id: u64, tokens: Seq<u32>) -> bool {
+        &&& self.plans@.len() > 0
+        &&& self.plans@[0].id == id
+        &&& tokens.len() == sampled_before(self.queue@, self.plans@[0].entries as int)
+        &&& forall|k: int| 0 <= k < tokens.len() ==> #[trigger] tokens[k] < self.config.vocab_size
+    }
+
+    /// Plan `id` is the newest.
+    pub open spec fn cancels(&self, id: u64) -> bool {
+        self.plans@.len() > 0 && self.plans@.last().id == id
+    }
+
     /// Why `commit` would refuse, if it would.
     fn check_commit(&self, id: u64, tokens: &Vec<u32>) -> (r: Result<usize, EngineError>)
         requires
             self.inv(),
             self.draft == 0,
         ensures
+            r is Ok <==> self.commits(id, tokens@),
             r matches Ok(n) ==> {
-                &&& self.plans@.len() > 0
-                &&& self.plans@[0].id == id
                 &&& n == self.plans@[0].entries
                 &&& n + entries_in(self.plans@.drop_first()) == self.queue@.len()
-                &&& tokens@.len() == sampled_before(self.queue@, n as int)
-                &&& forall|k: int|
-                    0 <= k < tokens@.len() ==> #[trigger] tokens@[k] < self.config.vocab_size
             },
     {
         if self.plans.len() == 0 {
@@ -128,9 +137,8 @@ impl Scheduler {
             final(self).inv(),
             final(self).draft == 0,
             r is Err ==> *final(self) == *old(self),
+            r is Ok <==> old(self).commits(id, tokens@),
             r matches Ok(out) ==> {
-                &&& old(self).plans@.len() > 0
-                &&& old(self).plans@[0].id == id
                 &&& final(self).plans@ == old(self).plans@.drop_first()
                 &&& final(self).queue@ == old(self).queue@.skip(old(self).plans@[0].entries as int)
                 &&& out@.len() == tokens@.len()
@@ -247,9 +255,8 @@ impl Scheduler {
             final(self).inv(),
             final(self).draft == 0,
             r is Err ==> *final(self) == *old(self),
+            r is Ok <==> old(self).cancels(id),
             r is Ok ==> {
-                &&& old(self).plans@.len() > 0
-                &&& old(self).plans@.last().id == id
                 &&& final(self).plans@ == old(self).plans@.drop_last()
                 &&& final(self).queue@ == old(self).queue@.take(
                     old(self).queue@.len() - old(self).plans@.last().entries,

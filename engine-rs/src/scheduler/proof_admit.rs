@@ -187,7 +187,7 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
 pub(super) proof fn lemma_limit(s: Sequence, block_size: u32, k: nat)
     requires
         block_size > 0,
-        s.len() > 0,
+        s.need_ok(),
         k <= hit_limit(s, block_size),
     ensures
         k * block_size <= s.need_from,
@@ -195,16 +195,10 @@ pub(super) proof fn lemma_limit(s: Sequence, block_size: u32, k: nat)
         (k * block_size) as int % block_size as int == 0,
 {
     let size = block_size as int;
-    let least = if s.need_from < s.len() - 1 {
-        s.need_from as int
-    } else {
-        s.len() - 1
-    };
-    assert(k * size <= least) by (nonlinear_arith)
+    assert(k * size <= s.need_from) by (nonlinear_arith)
         requires
-            k <= least / size,
+            k <= s.need_from as int / size,
             size > 0,
-            least >= 0,
     ;
     assert((k * size) % size == 0) by (nonlinear_arith)
         requires

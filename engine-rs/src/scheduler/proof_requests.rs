@@ -22,6 +22,20 @@ pub(super) proof fn lemma_blocks_fit(n: u32, block_size: u32, capacity: u32)
     ;
 }
 
+/// What needs more blocks than there are has more positions than they hold.
+pub(super) proof fn lemma_never_fits(n: u32, block_size: u32, capacity: u32, blocks: usize)
+    requires
+        blocks * block_size < n + block_size,
+        blocks > capacity,
+    ensures
+        n > capacity * block_size,
+{
+    assert(capacity * block_size + block_size <= blocks * block_size) by (nonlinear_arith)
+        requires
+            blocks >= capacity + 1,
+    ;
+}
+
 /// One more entry, free, at the end.
 pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
     requires
@@ -30,7 +44,7 @@ pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
         b.free_entries@ == a.free_entries@,
         b.seqs@.len() == a.seqs@.len() + 1 <= u32::MAX,
         forall|j: int| 0 <= j < a.seqs@.len() ==> #[trigger] b.seqs@[j] == a.seqs@[j],
-        b.seqs@.last().phase is Free,
+        b.seqs@.last().phase is Free && b.seqs@.last().emptied(),
     ensures
         b.inv(),
 {
@@ -123,7 +137,7 @@ pub(super) proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
         a.seqs@[i].phase is Waiting,
         b.only_seq(&a, i),
         b == (Scheduler { seqs: b.seqs, ..a }),
-        b.seqs@[i].phase is Dropped,
+        b.seqs@[i].phase is Dropped && b.seqs@[i].emptied(),
         a.draft == 0,
     ensures
         b.inv(),

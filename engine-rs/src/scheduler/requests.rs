@@ -28,6 +28,18 @@ impl Scheduler {
         &&& self.max_len(prompt, max_tokens) <= self.config.capacity * self.config.block_size
     }
 
+    /// Every entry that there can be is in use.
+    pub open spec fn crowded(&self) -> bool {
+        self.free_entries@.len() == 0 && self.seqs@.len() == u32::MAX
+    }
+
+    /// Some sequence that waits or runs has this name.
+    pub open spec fn alive(&self, id: u64) -> bool {
+        exists|i: int|
+            0 <= i < self.seqs@.len() && (self.seqs@[i].phase is Waiting
+                || self.seqs@[i].phase is Running) && id == #[trigger] name_of(*self, i)
+    }
+
     /// When a sequence of this prompt is finished.
     pub open spec fn max_len(&self, prompt: Seq<u32>, max_tokens: u32) -> int {
         let want = prompt.len() + max_tokens;
@@ -75,6 +87,9 @@ impl Scheduler {
             r is Err ==> *final(self) == *old(self),
             old(self).settled() ==> final(self).settled(),
             r is Ok ==> old(self).admissible(prompt@, max_tokens, logits_from),
+            r is Err ==> !old(self).admissible(prompt@, max_tokens, logits_from) || old(
+                self,
+            ).crowded(),
             r matches Ok(id) ==> final(self).added(
                 old(self),
                 id,
@@ -112,7 +127,11 @@ impl Scheduler {
         } else {
             self.config.max_model_len
         };
-        if blocks_for(max_len, self.config.block_size) > self.config.capacity as usize {
+        let blocks = blocks_for(max_len, self.config.block_size);
+        if blocks > self.config.capacity as usize {
+            proof {
+                lemma_never_fits(max_len, self.config.block_size, self.config.capacity, blocks);
+            }
             return Err(EngineError::NeverFits);
         }
         if !below(&prompt, self.config.vocab_size) {
@@ -200,7 +219,7 @@ impl Scheduler {
             old(self).draft == 0,
         ensures
             final(self).inv(),
-            index is None ==> *final(self) == *old(self),
+            index is None ==> *final(self) == *old(self) && old(self).crowded(),
             *final(self) == (Scheduler {
                 seqs: final(self).seqs,
                 free_entries: final(self).free_entries,
@@ -284,6 +303,7 @@ impl Scheduler {
             final(self).draft == 0,
             r is Err ==> *final(self) == *old(self),
             old(self).settled() ==> final(self).settled(),
+            r is Err ==> !old(self).alive(id) || old(self).crowded(),
             r matches Ok(child) ==> exists|j: u32|
                 {
                     let p = #[trigger] old(self).seqs@[j as int];
@@ -353,9 +373,19 @@ impl Scheduler {
                 &&& id == spec_seq_id(i, self.seqs@[i as int].generation)
                 &&& !(self.seqs@[i as int].phase is Free)
             },
+            index is None ==> !self.alive(id),
+            forall|i: int|
+                #![trigger name_of(*self, i)]
+                0 <= i < self.seqs@.len() && id == name_of(*self, i) ==> i == place(id),
     {
         let index = (id % 0x1_0000_0000) as u32;
         let generation = (id / 0x1_0000_0000) as u32;
+        proof {
+            assert forall|i: int|
+                #![trigger name_of(*self, i)]
+                0 <= i < self.seqs@.len() && id == name_of(*self, i) implies i == place(id)
+                && generation == self.seqs@[i].generation by {}
+        }
         if index as usize >= self.seqs.len() || self.seqs[index as usize].generation != generation {
             return None;
         }
@@ -374,6 +404,7 @@ impl Scheduler {
         ensures
             final(self).inv(),
             final(self).draft == 0,
+            done <==> old(self).alive(id),
             !done ==> *final(self) == *old(self),
             done ==> final(self).settled(),
             done ==> forall|l: Link| #[trigger]
@@ -390,6 +421,7 @@ impl Scheduler {
             },
         };
         let ghost before = *self;
+        assert(id == name_of(before, i as int));
         match self.seqs[i as usize].phase {
             Phase::Waiting => {
                 self.seqs[i as usize].phase = Phase::Dropped;

@@ -31,8 +31,12 @@ impl Scheduler {
                 free_entries: final(self).free_entries,
                 ..*old(self)
             }),
-            final(self).free_entries@ == old(self).free_entries@ || final(self).free_entries@
-                == old(self).free_entries@.push(i),
+            final(self).seqs@[i as int].emptied(),
+            final(self).free_entries@ == if old(self).seqs@[i as int].generation < u32::MAX {
+                old(self).free_entries@.push(i)
+            } else {
+                old(self).free_entries@
+            },
             same_names(*old(self), *final(self)),
     {
         let seq = &mut self.seqs[i as usize];

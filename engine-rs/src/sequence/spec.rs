@@ -125,8 +125,14 @@ impl Sequence {
                 &&& self.need_ok()
                 &&& self.counters_ok()
             },
-            _ => true,
+            Phase::Draining => true,
+            Phase::Dropped | Phase::Free => self.emptied(),
         }
+    }
+
+    /// Nothing is kept of it.
+    pub open spec fn emptied(&self) -> bool {
+        self.tokens@.len() == 0 && self.stop@.len() == 0
     }
 }
 
