@@ -316,7 +316,10 @@ def _load(model: str, **options: Any) -> LLM:
 
 
 def _read_prompts(prompts: list[str], file: Path | None) -> list[str]:
-    texts = [sys.stdin.read() if prompt == "-" else prompt for prompt in prompts]
+    try:
+        texts = [sys.stdin.read() if prompt == "-" else prompt for prompt in prompts]
+    except UnicodeDecodeError:
+        raise RequestError("the standard input is not UTF-8 text") from None
     if file is not None:
         try:
             texts += file.read_text(encoding="utf-8").splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 from pyvosti._core import cpu_isas
@@ -18,6 +19,8 @@ _DEFAULT_KV_TOKENS = 65_536
 are not preempted. Memory is taken when a page is first written, so the bound that matters is
 _MEMORY_SHARE, for a process that runs until its prefix cache has filled the pool."""
 _MEMORY_SHARE = 0.25
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""On Linux: the bytes that this container may take, or "max"."""
 _MAX_THREADS = 1024
 
 
@@ -126,9 +129,18 @@ def _positive(name: str, value: object) -> None:
 
 
 def _default_kv_tokens(config: ModelConfig) -> int:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    fitting = int(memory * _MEMORY_SHARE) // config.kv_bytes_per_token()
+    fitting = int(_memory() * _MEMORY_SHARE) // config.kv_bytes_per_token()
     return max(1, min(_DEFAULT_KV_TOKENS, fitting))
+
+
+def _memory() -> int:
+    """Bytes of memory of the machine, or of the container if it may take less."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = _CONTAINER_LIMIT.read_text(encoding="ascii").strip()
+    except OSError:
+        return memory
+    return min(memory, int(limit)) if limit.isdigit() else memory
 
 
 def _default_threads() -> int:

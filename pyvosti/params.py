@@ -103,7 +103,11 @@ def _count(
 def _number(name: str, value: Any, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise RequestError(f"{name} must be a number, not {value!r}")
-    if not low <= float(value) <= high:
+    try:
+        inside = low <= float(value) <= high
+    except OverflowError:  # a whole number that no float holds
+        inside = False
+    if not inside:
         raise RequestError(f"{name} must be {low:g} to {high:g}, not {value}")
 
 
@@ -115,6 +119,8 @@ def _is_zero(value: float) -> bool:
 def _stop_strings(stop: Any) -> tuple[str, ...]:
     if stop is None:
         return ()
+    if not isinstance(stop, (str, Sequence)):  # a set: its order would change from run to run
+        raise RequestError(f"stop must be text or a list of texts, not {stop!r}")
     strings: list[Any] = [stop] if isinstance(stop, (str, bytes)) else list(stop)
     for string in strings:
         if not isinstance(string, str):

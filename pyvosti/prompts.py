@@ -53,7 +53,8 @@ def list_prompts(prompts: str | Sequence[str] | None, token_ids: Any) -> list[Pr
                     "token ids go into prompt_token_ids"
                 )
         return [Prompt(text=text) for text in texts]
-    if isinstance(token_ids, (str, bytes)) or not hasattr(token_ids, "__len__"):
+    listed = isinstance(token_ids, Sequence) and not isinstance(token_ids, (str, bytes))
+    if not listed and getattr(token_ids, "ndim", 0) == 0:  # arrays of any library have an `ndim`
         raise RequestError("prompt_token_ids must be a list of token ids, or a list of such lists")
     if len(token_ids) and isinstance(token_ids[0], Integral):
         return [Prompt(token_ids=token_ids)]

@@ -244,6 +244,8 @@ def test_command_line_fails_when_a_cell_differs(
     [
         (["--cells", "nonsense"], "no cell is called"),
         (["--engine", "vllm"], "engine must be"),
+        (["--report", "/nowhere/report.json"], "/nowhere/report.json cannot be written"),
+        (["--html", "/"], "/ cannot be written"),
         (["--server", "http://127.0.0.1:9"], "no OpenAI-compatible server answers"),
         (["--engine", "transformers", "--dtype", "int3"], "dtype must be"),
     ],

@@ -91,6 +91,18 @@ def test_many_prompts(run) -> None:  # type: ignore[no-untyped-def]
 def test_standard_input(run) -> None:  # type: ignore[no-untyped-def]
     piped = run("generate", "-", "--json", given="fox")
     assert json.loads(piped.stdout)["prompt"] == "fox"
+    result = CliRunner().invoke(app, ["generate", "-"], input=b"\xff")
+    assert (result.exit_code, result.stderr) == (2, "error: the standard input is not UTF-8 text\n")
+
+
+def test_missing_memory_is_one_sentence(run, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    def starve(*_: object) -> None:
+        raise MemoryError("not enough memory: 7 MiB")
+
+    monkeypatch.setattr("pyvosti.session.Session.step", starve)
+    result = run("generate", "fox")
+    assert result.exit_code == 2
+    assert result.stderr == "error: not enough memory: 7 MiB\n"
 
 
 def test_chat(run) -> None:  # type: ignore[no-untyped-def]

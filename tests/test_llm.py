@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pyvosti import LLM, ConfigError, ModelError, RequestError, SamplingParams
+from pyvosti.limits import make_limits
 from reference_engine import ReferenceEngine
 from tiny_models import FAMILIES, save_tiny_model
 
@@ -48,6 +49,9 @@ def test_forms_of_prompts(tiny: LLM) -> None:
         ({"prompt_token_ids": [[]]}, "empty"),
         ({"prompt_token_ids": 3}, "list of token ids"),
         ({"prompt_token_ids": "123"}, "list of token ids"),
+        ({"prompt_token_ids": {1: 2}}, "list of token ids"),
+        ({"prompt_token_ids": {1, 2}}, "list of token ids"),
+        ({"prompt_token_ids": np.array(5)}, "list of token ids"),
         ({"prompt_token_ids": [1, 2.5]}, "whole numbers"),
         ({"prompt_token_ids": [[1, "2"]]}, "whole numbers"),
         ({"prompt_token_ids": [-1]}, "outside"),
@@ -103,6 +107,19 @@ def test_a_refused_request_does_not_stop_the_others(tiny: LLM) -> None:
 def test_wrong_options(tiny_folder: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         LLM(tiny_folder, **options)
+
+
+@pytest.mark.parametrize("limit", ["max", "9223372036854771712", "4000000", ""])
+def test_the_default_pool_fits_its_container(
+    tiny: LLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    file = tmp_path / "memory.max"
+    file.write_text(limit + "\n")
+    monkeypatch.setattr("pyvosti.limits._CONTAINER_LIMIT", file)
+    limits = make_limits(tiny.config, "cpu")
+    tokens = (limits.num_blocks or 0) * limits.block_size
+    quarter = 1_000_000 // tiny.config.kv_bytes_per_token()
+    assert tokens == (quarter // 16 * 16 if limit == "4000000" else 65_536)
 
 
 def test_lengths(tiny: LLM) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -64,6 +65,7 @@ def run(settings: Settings) -> int:
     0: every cell that was run is equal and every planted fault was caught; 1: not so.
     Raises ConfigError or RequestError for settings that cannot be.
     """
+    _check_files(settings)
     engine = make_engine(settings)
     requests = make_requests(engine.prompt_ids(), engine.page, settings.extent)
     cells = select_cells(make_cells(requests, settings.extent), settings.cells)
@@ -134,6 +136,13 @@ def _run_cells(
             outcomes.append(outcome)
             display.take(outcome)
     return outcomes
+
+
+def _check_files(settings: Settings) -> None:
+    """Raises ConfigError for a file that could not be written in the end."""
+    for file in (settings.resume, settings.report, settings.html):
+        if file is not None and (file.is_dir() or not os.access(file.parent, os.W_OK)):
+            raise ConfigError(f"{file} cannot be written: its folder must exist and be writable")
 
 
 def _write(settings: Settings, report: dict[str, object]) -> None:
