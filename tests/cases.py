@@ -19,9 +19,10 @@ TABLE = ROOT / "docs" / "cases.md"
 HEAD = """# Faults of other engines, and the tests of their kind
 
 Each row is a public report of nondeterminism, or of a wrong result that looked like it, in an
-inference engine. pyvosti has a test of the *kind* of each: cells of `pyvosti check`, which must be
-equal and must catch a planted fault of that kind (`tests/test_cases.py::test_case`), or a test of
-its own. `tests/cases.tsv` holds the data; `python tests/cases.py` writes this page.
+inference engine. Of {tested} of these {all}, pyvosti has a test of the *kind*: cells of `pyvosti
+check`, which must be equal and must catch a planted fault of that kind
+(`tests/test_cases.py::test_case`), or a test of its own. Of the others the table says what is
+missing. `tests/cases.tsv` holds the data; `python tests/cases.py` writes this page.
 
 | id | engine | reported | our test |
 | --- | --- | --- | --- |
@@ -76,7 +77,8 @@ def render(cases: list[Case]) -> str:
         f"| {case.told()} |"
         for case in cases
     ]
-    return HEAD + "\n".join(rows) + "\n"
+    tested = sum(case.kind != "none" for case in cases)
+    return HEAD.format(tested=tested, all=len(cases)) + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every reported fault of `cases.tsv` has a test of its kind, and the test can fail."""
+"""Reported faults (`cases.tsv`) have a test of their kind, which can fail, or say what is missing."""
 
 from __future__ import annotations
 
