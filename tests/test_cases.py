@@ -1,4 +1,4 @@
-"""Reported faults (`cases.tsv`) have a test of their kind, which can fail, or say what is missing."""
+"""Each reported fault of `cases.tsv` has a test of its kind that can fail, or says what is missing."""
 
 from __future__ import annotations
 
