@@ -1,4 +1,4 @@
-"""Each reported fault of `cases.tsv` has a test of its kind that can fail, or says what is missing."""
+"""Each fault of `cases.tsv` has a test of its kind, which can fail; or it says what is missing."""
 
 from __future__ import annotations
 
