@@ -23,3 +23,4 @@ pub mod model;
 mod pack;
 pub mod pool;
 pub mod sampler;
+pub mod shelf;

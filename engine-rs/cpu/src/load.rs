@@ -7,6 +7,7 @@ use crate::lanes::Block;
 use crate::matrix::{Format, Matrix};
 use crate::memory::{zeroed, Error};
 use crate::model::{stride, Layer};
+use crate::shelf::Shelf;
 
 /// A tensor as it lies in a file; a vector has one row.
 pub struct Tensor<'a> {
@@ -20,6 +21,7 @@ pub struct Tensor<'a> {
 pub(crate) struct Loader<F> {
     pub find: F,
     pub isa: Isa,
+    pub shelf: Shelf,
 }
 
 impl<'a, F: FnMut(&str) -> Option<Tensor<'a>>> Loader<F> {
@@ -33,7 +35,7 @@ impl<'a, F: FnMut(&str) -> Option<Tensor<'a>>> Loader<F> {
                 t.rows, t.cols
             )));
         }
-        Matrix::new(t.format, rows, cols, t.raw)
+        Matrix::new(&mut self.shelf, t.format, rows, cols, t.raw)
             .map_err(|e| Error::new(format!("tensor {name}: {e}")))
     }
 

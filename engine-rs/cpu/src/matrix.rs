@@ -7,7 +7,8 @@
 //! zeros.
 
 use crate::lanes::Block;
-use crate::memory::{with_capacity, Error};
+use crate::memory::Error;
+use crate::shelf::{Shelf, Shelved};
 
 /// Weights in one unit of a row.
 pub const UNIT: usize = 32;
@@ -88,19 +89,19 @@ pub(crate) struct SuperScales {
 
 /// One variant for each way of reading; units are stored row after row.
 pub(crate) enum Data {
-    F32(Vec<Floats>),
-    F16(Vec<Halves>),
-    Bf16(Vec<Pairs>),
+    F32(Shelved<Floats>),
+    F16(Shelved<Halves>),
+    Bf16(Shelved<Pairs>),
     /// One f16 scale a unit.
-    Q8_0(Vec<Bytes>, Vec<u16>),
+    Q8_0(Shelved<Bytes>, Shelved<u16>),
     /// One f16 scale a unit.
-    Q4_0(Vec<Nibbles>, Vec<u16>),
+    Q4_0(Shelved<Nibbles>, Shelved<u16>),
     /// Scale and minimum a unit, both f16.
-    Q4_1(Vec<Nibbles>, Vec<u16>),
+    Q4_1(Shelved<Nibbles>, Shelved<u16>),
     /// Scale and minimum a unit, from super-blocks.
-    Q4K(Vec<Nibbles>, Vec<SuperScales>),
+    Q4K(Shelved<Nibbles>, Shelved<SuperScales>),
     /// Two scales a unit, from super-blocks.
-    Q6K(Vec<Bytes>, Vec<SuperScales>),
+    Q6K(Shelved<Bytes>, Shelved<SuperScales>),
 }
 
 /// A matrix of `rows` outputs and `cols` inputs.
@@ -112,7 +113,13 @@ pub struct Matrix {
 
 impl Matrix {
     /// From the raw rows of a file: `rows * cols / block.0 * block.1` bytes.
-    pub fn new(format: Format, rows: usize, cols: usize, raw: &[u8]) -> Result<Self, Error> {
+    pub fn new(
+        shelf: &mut Shelf,
+        format: Format,
+        rows: usize,
+        cols: usize,
+        raw: &[u8],
+    ) -> Result<Self, Error> {
         let (weights, bytes) = format.block();
         if rows == 0 || cols == 0 {
             return Err(Error::new(format!(
@@ -132,7 +139,7 @@ impl Matrix {
                 raw.len()
             )));
         }
-        let data = crate::pack::pack(format, rows, cols, raw)?;
+        let data = crate::pack::pack(shelf, format, rows, cols, raw)?;
         Ok(Self { rows, cols, data })
     }
 
@@ -148,11 +155,4 @@ impl Matrix {
     pub(crate) fn units(&self) -> usize {
         self.cols.div_ceil(UNIT)
     }
-}
-
-/// Collects `len` items without aborting when memory runs out.
-pub(crate) fn collect<T>(len: usize, items: impl Iterator<Item = T>) -> Result<Vec<T>, Error> {
-    let mut all = with_capacity(len)?;
-    all.extend(items.take(len));
-    Ok(all)
 }

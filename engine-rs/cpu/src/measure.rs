@@ -2,7 +2,7 @@
 //! bytes read from memory.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::isa::{kernel, Isa};
 #[cfg(target_arch = "x86_64")]
@@ -13,8 +13,11 @@ use crate::pool::Pool;
 
 /// Independent chains: enough to hide the latency, few enough for the registers.
 const CHAINS: usize = 12;
-/// Long enough that the threads' start and short bursts of the clock do not count.
+/// Long enough that the threads' start does not count.
 const STEPS: usize = 1 << 26;
+/// About as long as a benchmark's turn, which is held against it: neither may live on a short burst
+/// of the clock, or on the moments in which the machine is left alone.
+const TURN: Duration = Duration::from_millis(400);
 /// Bytes that each thread reads: far more than a cache holds.
 const READ: usize = 512 << 20;
 
@@ -60,7 +63,8 @@ fn total<L: Lanes>(blocks: &[Block]) -> f32 {
     all.sum()
 }
 
-/// Best of `rounds`: multiply-then-adds a second of all threads, and bytes read a second.
+/// Multiply-then-adds a second of all threads, and bytes read a second: the best of `rounds`, each
+/// as long as `TURN`.
 pub fn measure(isa: Isa, threads: usize, rounds: usize) -> Result<(f64, f64), Error> {
     let mut pool = Pool::new(threads, 0)?;
     let memory = zeroed(threads * (READ / 64))?;
@@ -68,18 +72,29 @@ pub fn measure(isa: Isa, threads: usize, rounds: usize) -> Result<(f64, f64), Er
     let done = (STEPS / chains * chains * LANES * threads) as f64;
     let (mut macs, mut bytes) = (0.0f64, 0.0f64);
     for _ in 0..rounds {
-        let start = Instant::now();
-        pool.run(threads, &|_, _| {
-            black_box(burn(isa, black_box(1.0 - f32::EPSILON / 2.0)));
+        let times = times_a_second(|| {
+            pool.run(threads, &|_, _| {
+                black_box(burn(isa, black_box(1.0 - f32::EPSILON / 2.0)));
+            });
         });
-        macs = macs.max(done / start.elapsed().as_secs_f64());
+        macs = macs.max(done * times);
         // Each piece has its turn on whichever thread is free.
-        let start = Instant::now();
         let piece = memory.len() / (threads * 16);
-        pool.run(threads * 16, &|_, task| {
-            black_box(read_all(isa, &memory[task * piece..][..piece]));
+        let times = times_a_second(|| {
+            pool.run(threads * 16, &|_, task| {
+                black_box(read_all(isa, &memory[task * piece..][..piece]));
+            });
         });
-        bytes = bytes.max((memory.len() * 64) as f64 / start.elapsed().as_secs_f64());
+        bytes = bytes.max((memory.len() * 64) as f64 * times);
     }
     Ok((macs, bytes))
+}
+
+fn times_a_second(mut work: impl FnMut()) -> f64 {
+    let (start, mut times) = (Instant::now(), 0.0);
+    while start.elapsed() < TURN {
+        work();
+        times += 1.0;
+    }
+    times / start.elapsed().as_secs_f64()
 }

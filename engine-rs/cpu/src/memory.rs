@@ -46,7 +46,8 @@ pub fn with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
     items
         .try_reserve_exact(len)
         .map_err(|_| no_memory(len.saturating_mul(std::mem::size_of::<T>())))?;
-    advise_huge_pages(&items);
+    let bytes = items.capacity() * std::mem::size_of::<T>();
+    advise_huge_pages(items.as_ptr() as usize, bytes);
     Ok(items)
 }
 
@@ -54,28 +55,28 @@ fn no_memory(bytes: usize) -> Error {
     Error::no_memory(bytes, "")
 }
 
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
 /// Asks Linux for huge pages where they pay: weights and KV are streamed, and with small pages
-/// every 4 KiB costs a walk of the page tables.
-fn advise_huge_pages<T>(items: &Vec<T>) {
+/// every 4 KiB costs a walk of the page tables. `start`, `bytes`: an allocation of the caller's.
+pub(crate) fn advise_huge_pages(start: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
         extern "C" {
             fn madvise(start: *mut std::ffi::c_void, len: usize, advice: i32) -> i32;
         }
-        const HUGE_PAGE: usize = 2 << 20;
         const MADV_HUGEPAGE: i32 = 14;
-        let start = items.as_ptr() as usize;
-        let end = start + items.capacity() * std::mem::size_of::<T>();
         let first = start.next_multiple_of(HUGE_PAGE);
+        let end = start + bytes;
         if end.saturating_sub(first) >= HUGE_PAGE {
             let len = (end - first) / HUGE_PAGE * HUGE_PAGE;
-            // SAFETY: the pages lie inside of our allocation; the advice changes no content, and a
+            // SAFETY: the pages lie inside of one allocation; the advice changes no content, and a
             // refusal changes nothing at all.
             unsafe { madvise(first as *mut std::ffi::c_void, len, MADV_HUGEPAGE) };
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = items;
+    let _ = (start, bytes);
 }
 
 /// `len` blocks of zeros.
@@ -108,7 +109,7 @@ impl LazyBlocks {
             }
             Vec::from_raw_parts(start, words, words)
         };
-        advise_huge_pages(&memory);
+        advise_huge_pages(memory.as_ptr() as usize, layout.size());
         Ok(Self { memory, len })
     }
 }

@@ -9,6 +9,7 @@ use crate::load::{Loader, Tensor};
 use crate::matrix::{Matrix, UNIT};
 use crate::memory::{floats, with_capacity, Error, LazyBlocks};
 use crate::pool::Pool;
+use crate::shelf::Shelf;
 
 pub(crate) struct Layer {
     pub group: usize,
@@ -84,7 +85,11 @@ impl Model {
                 "num_slots must be positive multiples of block_size",
             ));
         }
-        let mut loader = Loader { find, isa };
+        let mut loader = Loader {
+            find,
+            isa,
+            shelf: Shelf::default(),
+        };
         let mut layers = with_capacity(config.n_layers)?;
         for i in 0..config.n_layers {
             layers.push(loader.layer(&config, i)?);

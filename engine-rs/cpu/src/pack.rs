@@ -2,73 +2,79 @@
 //! to the arrays of `matrix::Data`. Bits move, values do not change.
 
 use crate::lanes::Block;
-use crate::matrix::{
-    collect, Bytes, Data, Floats, Format, Halves, Nibbles, Pairs, SuperScales, UNIT,
-};
+use crate::matrix::{Bytes, Data, Floats, Format, Halves, Nibbles, Pairs, SuperScales, UNIT};
 use crate::memory::Error;
+use crate::shelf::{Shelf, Shelved};
 
-pub(crate) fn pack(format: Format, rows: usize, cols: usize, raw: &[u8]) -> Result<Data, Error> {
+pub(crate) fn pack(
+    shelf: &mut Shelf,
+    format: Format,
+    rows: usize,
+    cols: usize,
+    raw: &[u8],
+) -> Result<Data, Error> {
     let units = rows * cols.div_ceil(UNIT);
     Ok(match format {
-        Format::F32 => Data::F32(dense(raw, rows, cols, |unit: &[u8]| {
+        Format::F32 => Data::F32(dense(shelf, raw, rows, cols, |unit: &[u8]| {
             let mut out: Floats = [Block::ZERO; 2];
             for (i, b) in unit.chunks_exact(4).enumerate() {
                 out[i / 16].0[i % 16] = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
             }
             out
         })?),
-        Format::F16 => Data::F16(dense(raw, rows, cols, halves)?),
-        Format::Bf16 => Data::Bf16(dense(raw, rows, cols, pairs)?),
+        Format::F16 => Data::F16(dense(shelf, raw, rows, cols, halves)?),
+        Format::Bf16 => Data::Bf16(dense(shelf, raw, rows, cols, pairs)?),
         Format::Q8_0 => {
             let blocks = || raw.chunks_exact(34);
-            let scales = collect(units, blocks().map(|b| u16_at(b, 0)))?;
+            let scales = shelf.put(units, blocks().map(|b| u16_at(b, 0)))?;
             Data::Q8_0(
-                collect(units, blocks().map(|b| Bytes(signed(&b[2..]))))?,
+                shelf.put(units, blocks().map(|b| Bytes(signed(&b[2..]))))?,
                 scales,
             )
         }
         Format::Q4_0 => {
             let blocks = || raw.chunks_exact(18);
-            let scales = collect(units, blocks().map(|b| u16_at(b, 0)))?;
+            let scales = shelf.put(units, blocks().map(|b| u16_at(b, 0)))?;
             Data::Q4_0(
-                collect(units, blocks().map(|b| Nibbles(array(&b[2..]))))?,
+                shelf.put(units, blocks().map(|b| Nibbles(array(&b[2..]))))?,
                 scales,
             )
         }
         Format::Q4_1 => {
             let blocks = || raw.chunks_exact(20);
             let pairs = blocks().flat_map(|b| [u16_at(b, 0), u16_at(b, 2)]);
-            let scales = collect(2 * units, pairs)?;
+            let scales = shelf.put(2 * units, pairs)?;
             Data::Q4_1(
-                collect(units, blocks().map(|b| Nibbles(array(&b[4..]))))?,
+                shelf.put(units, blocks().map(|b| Nibbles(array(&b[4..]))))?,
                 scales,
             )
         }
         Format::Q4K => {
             let blocks = || raw.chunks_exact(144);
-            let nibbles = collect(units, blocks().flat_map(|b| q4k_nibbles(&b[16..])))?;
-            Data::Q4K(nibbles, collect(units / 8, blocks().map(q4k_scales))?)
+            let nibbles = shelf.put(units, blocks().flat_map(|b| q4k_nibbles(&b[16..])))?;
+            Data::Q4K(nibbles, shelf.put(units / 8, blocks().map(q4k_scales))?)
         }
         Format::Q6K => {
             let blocks = || raw.chunks_exact(210);
-            let bytes = collect(units, blocks().flat_map(q6k_bytes))?;
-            Data::Q6K(bytes, collect(units / 8, blocks().map(q6k_scales))?)
+            let bytes = shelf.put(units, blocks().flat_map(q6k_bytes))?;
+            Data::Q6K(bytes, shelf.put(units / 8, blocks().map(q6k_scales))?)
         }
     })
 }
 
 /// Rows of a dense format, cut into units; the last unit of a row may be short.
-fn dense<T>(
+fn dense<T: Copy>(
+    shelf: &mut Shelf,
     raw: &[u8],
     rows: usize,
     cols: usize,
     unit: impl Fn(&[u8]) -> T + Copy,
-) -> Result<Vec<T>, Error> {
+) -> Result<Shelved<T>, Error> {
     let size = raw.len() / (rows * cols);
     let units = raw
         .chunks_exact(cols * size)
         .flat_map(|row| row.chunks(UNIT * size).map(unit));
-    collect(rows * cols.div_ceil(UNIT), units)
+    shelf.put(rows * cols.div_ceil(UNIT), units)
 }
 
 fn halves(unit: &[u8]) -> Halves {

@@ -17,6 +17,7 @@ use vosti_cpu::load::Tensor;
 use vosti_cpu::matrix::{Matrix, UNIT};
 use vosti_cpu::memory::{floats, with_capacity, zeroed, Error};
 use vosti_cpu::model::Model;
+use vosti_cpu::shelf::Shelf;
 
 use crate::cpu_arguments::{parse_config, parse_isa, parse_tensor};
 
@@ -45,7 +46,7 @@ fn dequantize<'py>(
     let (_, format, (rows, cols), raw) = parse_tensor("", tensor)?;
     let (isa, raw) = (parse_isa(isa)?, raw.as_slice()?);
     let read = || -> Result<Vec<f32>, Error> {
-        let matrix = Matrix::new(format, rows, cols, raw)?;
+        let matrix = Matrix::new(&mut Shelf::default(), format, rows, cols, raw)?;
         let mut scratch = zeroed(scratch_blocks(cols))?;
         let mut row = zeroed(cols.next_multiple_of(UNIT) / LANES)?;
         let mut values = with_capacity(rows * cols)?;

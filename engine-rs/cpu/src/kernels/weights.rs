@@ -170,7 +170,7 @@ macro_rules! with_format {
         macro_rules! arm {
             ($format:ty, $u:expr, $p:expr) => {{
                 type $R = $format;
-                let ($units, $packed) = ($u.as_slice(), $p);
+                let ($units, $packed) = (&$u[..], $p);
                 $body
             }};
         }
@@ -178,11 +178,11 @@ macro_rules! with_format {
             Data::F32(u) => arm!(w::F32, u, &[]),
             Data::F16(u) => arm!(w::F16, u, &[]),
             Data::Bf16(u) => arm!(w::Bf16, u, &[]),
-            Data::Q8_0(u, p) => arm!(w::Q8_0, u, p.as_slice()),
-            Data::Q4_0(u, p) => arm!(w::Q4_0, u, p.as_slice()),
-            Data::Q4_1(u, p) => arm!(w::Q4_1, u, p.as_slice()),
-            Data::Q4K(u, p) => arm!(w::Q4K, u, p.as_slice()),
-            Data::Q6K(u, p) => arm!(w::Q6K, u, p.as_slice()),
+            Data::Q8_0(u, p) => arm!(w::Q8_0, u, &p[..]),
+            Data::Q4_0(u, p) => arm!(w::Q4_0, u, &p[..]),
+            Data::Q4_1(u, p) => arm!(w::Q4_1, u, &p[..]),
+            Data::Q4K(u, p) => arm!(w::Q4K, u, &p[..]),
+            Data::Q6K(u, p) => arm!(w::Q6K, u, &p[..]),
         }
     }};
 }

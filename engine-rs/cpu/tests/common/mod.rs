@@ -3,6 +3,7 @@
 
 use vosti_cpu::lanes::Block;
 use vosti_cpu::matrix::{Format, Matrix};
+use vosti_cpu::shelf::Shelf;
 
 /// xorshift64*
 pub struct Random(pub u64);
@@ -71,7 +72,7 @@ impl Random {
 
     pub fn matrix(&mut self, format: Format, rows: usize, cols: usize, wild: bool) -> Matrix {
         let raw = self.raw(format, rows, cols, wild);
-        Matrix::new(format, rows, cols, &raw).unwrap()
+        Matrix::new(&mut Shelf::default(), format, rows, cols, &raw).unwrap()
     }
 }
 
