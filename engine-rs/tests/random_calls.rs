@@ -57,7 +57,13 @@ fn call(world: &mut World, random: &mut Random) -> Check {
         200..230 if roomy && !unfinished.is_empty() => world.fork(random.pick(&unfinished)),
         230..240 if !unfinished.is_empty() => world.abort(random.pick(&unfinished)),
         240..242 => world.reset_cache(),
-        242..250 => world.call_wrongly(),
+        242 => {
+            if random.one_in(2) {
+                world.drain()?;
+            }
+            world.load_weights()
+        }
+        243..250 => world.call_wrongly(),
         250..275 if flies => world.cancel(random.one_in(2)),
         275..400 if flies => {
             world.run_next();
@@ -113,6 +119,7 @@ fn all_kinds_of_calls_were_made() {
     assert!(tiny.preemptions > 100 && seen.preempted_with_output > 50);
     assert!(seen.placeholders > 500 && seen.finished > 200 && seen.delivered > 2_000);
     assert!(seen.cancelled > 50 && seen.aborted > 20 && seen.forked > 50 && seen.resets > 5);
+    assert!(seen.loads > 2);
     assert!(seen.refused > 20 && seen.resumed_with_hit > 20);
     assert!(roomy.seen.hits > 500);
 }
@@ -133,7 +140,7 @@ fn the_audit_counts_references() {
     assert!(world.audit().is_err_and(|why| why.ends_with("8 held")));
 }
 
-const FAULTS: [Fault; 8] = [
+const FAULTS: [Fault; 9] = [
     Fault::ForgetsWrite,
     Fault::LosesUpdate,
     Fault::SharesBlock,
@@ -142,6 +149,7 @@ const FAULTS: [Fault; 8] = [
     Fault::SwapsRows,
     Fault::IgnoresSalt,
     Fault::CommitsOther,
+    Fault::LoadsSilently,
 ];
 
 /// Each mistake is found, and by what it does to a request's rows or tokens.

@@ -217,6 +217,23 @@ impl World {
         self.audit()
     }
 
+    /// Other weights, which the engine allows exactly while no sequence is open.
+    pub fn load_weights(&mut self) -> Check {
+        if !self.sequences.is_empty() {
+            let told = self.with(|e| e.load_weights());
+            check!(told == Err(EngineError::Busy), "loaded under a sequence");
+            self.seen.refused += 1;
+            return self.audit();
+        }
+        if !self.device.errs(Fault::LoadsSilently) {
+            let told = self.with(|e| e.load_weights());
+            check!(told.is_ok(), "not loaded, and no sequence is open");
+        }
+        self.model.weights += 1;
+        self.seen.loads += 1;
+        self.audit()
+    }
+
     /// Calls that have to be refused; the audit, and what comes after, show whether they were.
     pub fn call_wrongly(&mut self) -> Check {
         let ids = self.engine().plan_ids();

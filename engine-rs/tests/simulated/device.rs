@@ -25,6 +25,8 @@ pub enum Fault {
     IgnoresSalt,
     /// Another token is committed than was drawn.
     CommitsOther,
+    /// The engine is not told that the weights are others.
+    LoadsSilently,
 }
 
 /// What a plan gave.

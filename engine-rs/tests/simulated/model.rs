@@ -14,12 +14,15 @@ pub struct Model {
     /// For each layer: how many positions a row sees, its own included; `None`: all.
     pub windows: Vec<Option<usize>>,
     pub vocab: u32,
+    /// How often other ones were loaded.
+    pub weights: u64,
 }
 
 impl Model {
     /// The logits of a row, whose own KV is stored on the way.
     pub fn forward(&self, salt: u64, token: u32, position: usize, kv: &mut impl Kv) -> u64 {
-        let mut x = mix(mix(u64::from(token)) ^ mix(salt ^ 0x5a17) ^ at(position));
+        let seen = mix(mix(u64::from(token)) ^ mix(salt ^ 0x5a17));
+        let mut x = mix(seen ^ mix(self.weights) ^ at(position));
         for (layer, window) in self.windows.iter().enumerate() {
             let first = window.map_or(0, |seen| (position + 1).saturating_sub(seen));
             let past = (first..position).fold(0u64, |sum, p| {

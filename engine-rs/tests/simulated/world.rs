@@ -44,6 +44,7 @@ pub struct Seen {
     pub cancelled: usize,
     pub forked: usize,
     pub resets: usize,
+    pub loads: usize,
     pub refused: usize,
     pub preempted_with_output: usize,
     pub hits: usize,
@@ -87,6 +88,7 @@ impl World {
             model: Model {
                 windows,
                 vocab: VOCAB,
+                weights: 0,
             },
             engine: engine.ok(),
             device,
