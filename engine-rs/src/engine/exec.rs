@@ -338,6 +338,7 @@ impl Engine {
     /// Refused while a sequence is open.
     pub fn load_weights(self) -> (out: (Engine, Result<(), EngineError>))
         ensures
+            out.1 is Ok <==> self.state().rests(),
             out.1 is Err ==> out.0.state() == self.state(),
             answers(
                 self.link(),

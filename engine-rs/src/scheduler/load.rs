@@ -10,14 +10,19 @@ verus! {
 
 impl Scheduler {
     /// No sequence is open, and no plan in flight.
+    pub open spec fn rests(&self) -> bool {
+        &&& self.plans@.len() == 0
+        &&& forall|i: int| 0 <= i < self.seqs@.len() ==> !in_use(#[trigger] self.seqs@[i])
+    }
+
     fn at_rest(&self) -> (b: bool)
         requires
             self.inv(),
         ensures
-            b ==> self.plans@.len() == 0 && forall|i: int|
-                0 <= i < self.seqs@.len() ==> !in_use(#[trigger] self.seqs@[i]),
+            b == self.rests(),
     {
         if self.plans.len() > 0 || self.running.len() > 0 {
+            assert(self.running@.len() > 0 ==> self.seqs@[self.running@[0] as int].live());
             return false;
         }
         let mut k: usize = 0;
@@ -55,6 +60,7 @@ impl Scheduler {
             old(self).draft == 0,
         ensures
             final(self).inv(),
+            r is Ok <==> old(self).rests(),
             r is Err ==> *final(self) == *old(self),
             r is Ok ==> *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             r is Ok ==> forall|l: Link| #[trigger]

@@ -130,6 +130,15 @@ impl Scheduler {
         }
     }
 
+    /// A running sequence has rows to plan, and neither it nor one after it is in the draft.
+    pub open spec fn left_out(&self) -> bool {
+        exists|k: int|
+            0 <= k < self.running@.len() && #[trigger] self.draft_within(k) && {
+                let s = self.seqs@[self.running@[k] as int];
+                s.phase is Running && s.planned < goal(s)
+            }
+    }
+
     /// Rows for the running sequences, oldest first; returns what is left of the budget, and
     /// whether each could have its rows. Where one cannot get blocks, those after it get no rows,
     /// so that they can be preempted.
@@ -145,6 +154,10 @@ impl Scheduler {
             final(self).next_plan == old(self).next_plan,
             final(self).draft_within(final(self).running@.len() as int),
             final(self).draft_rows + r.0 == budget,
+            r.1 ==> final(self).running@.len() == old(self).running@.len(),
+            !r.1 ==> final(self).left_out() || final(self).running@.len() < old(
+                self,
+            ).running@.len(),
             old(self).settled() ==> final(self).settled(),
             old(self).running@.len() == 0 ==> *final(self) == *old(self) && r == (budget, true),
             old(self).eldest_ready() && final(self).draft > 0 ==> final(self).eldest_served(
@@ -175,7 +188,7 @@ impl Scheduler {
                 k <= self.running@.len() <= count,
                 left <= budget,
                 self.draft_rows + left == budget,
-                clear ==> self.running@.len() == count,
+                clear <==> self.running@.len() == count,
                 old(self).settled() ==> self.settled(),
                 count == old(self).running@.len(),
                 k == 0 ==> *self == *old(self) && left == budget && clear,
@@ -215,6 +228,7 @@ impl Scheduler {
                     }
                     if !reserved {
                         proof {
+                            assert(self.draft_within(k as int));
                             self.lemma_draft_grows(k as int, self.running@.len() as int);
                         }
                         return (left, false);

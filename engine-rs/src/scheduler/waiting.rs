@@ -23,7 +23,9 @@ impl Scheduler {
             final(self).next_plan == old(self).next_plan,
             final(self).draft_within(final(self).running@.len() as int),
             old(self).settled() ==> final(self).settled(),
-            final(self).draft >= old(self).draft,
+            final(self).draft - old(self).draft == final(self).running@.len() - old(
+                self,
+            ).running@.len(),
             final(self).follows(old(self)),
             old(self).idle() && old(self).running@.len() == 0 && old(self).someone_waits() && budget
                 > 0 ==> final(self).draft > 0,
@@ -44,7 +46,8 @@ impl Scheduler {
                 self.draft_within(self.running@.len() as int),
                 self.draft_rows + left <= u32::MAX,
                 old(self).settled() ==> self.settled(),
-                self.draft >= old(self).draft,
+                self.draft - old(self).draft == self.running@.len() - old(self).running@.len(),
+                self.running@.len() >= old(self).running@.len(),
                 self.follows(old(self)),
                 old(self).idle() && old(self).running@.len() == 0 && old(self).someone_waits()
                     && budget > 0 ==> self.draft > 0 || self.empty_but_waiting() && left == budget,
@@ -144,6 +147,21 @@ impl Scheduler {
         }
     }
 
+    /// Sequence `i` is a fork that has yet to start, and its parent still computes the prompt that
+    /// they share.
+    pub open spec fn waits_for_parent(&self, i: int) -> bool {
+        let s = self.seqs@[i];
+        match s.parent {
+            Some((j, generation)) => {
+                let parent = self.seqs@[j as int];
+                &&& j < self.seqs@.len() && parent.phase is Running
+                &&& parent.generation == generation && parent.computed < s.prompt_len
+                &&& s.len() == s.prompt_len
+            },
+            None => false,
+        }
+    }
+
     /// The parent still computes the prompt that sequence `i` would share.
     pub(super) fn parent_busy(&self, i: u32) -> (busy: bool)
         requires
@@ -151,6 +169,7 @@ impl Scheduler {
             i < self.seqs@.len(),
             self.seqs@[i as int].phase is Waiting,
         ensures
+            busy == self.waits_for_parent(i as int),
             busy ==> self.running@.len() > 0,
     {
         let seq = &self.seqs[i as usize];
