@@ -84,7 +84,7 @@ def main(folder: str) -> None:
     want = answers(load(folder))
     llm = load(folder)
     llm.generate(None, PARAMS, prompt_token_ids=[5, 6, 7])
-    with room_for(64 * MIB):
+    with room_for(512 * MIB):  # enough for the weights; the pool asks for gigabytes
         pool = refused(lambda: load(folder, num_blocks=1_000_000))
     with room_for(2 * MIB):
         request = refused(lambda: answers(llm))

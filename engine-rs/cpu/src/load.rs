@@ -36,7 +36,7 @@ impl<'a, F: FnMut(&str) -> Option<Tensor<'a>>> Loader<F> {
             )));
         }
         Matrix::new(&mut self.shelf, t.format, rows, cols, t.raw)
-            .map_err(|e| Error::new(format!("tensor {name}: {e}")))
+            .map_err(|e| e.about(&format!("tensor {name}")))
     }
 
     pub fn vector(&mut self, name: &str, len: usize) -> Result<Vec<Block>, Error> {

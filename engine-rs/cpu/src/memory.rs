@@ -26,6 +26,14 @@ impl Error {
         }
     }
 
+    /// The same error, of this thing.
+    pub(crate) fn about(self, what: &str) -> Self {
+        Self {
+            message: format!("{what}: {}", self.message),
+            ..self
+        }
+    }
+
     /// Whether memory was missing, rather than an argument wrong.
     pub fn is_memory(&self) -> bool {
         self.memory
