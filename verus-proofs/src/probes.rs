@@ -31,7 +31,7 @@ proof fn probe_sampler<D: Sampler>(s: Stream<D::State>, logits: D::Logits)
 #[verifier::rlimit(1)]
 proof fn probe_kernel_contract<D: Kernels>(x: Execution<D>)
     requires
-        x.shape.groups() == D::groups(),
+        x.shape.windows == D::windows(),
         plan_wf(x.shape, x.plan),
         D::executes(x),
         x.plan.len() > 1,

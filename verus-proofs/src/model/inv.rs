@@ -28,7 +28,18 @@ pub open spec fn inv_sequence(e: Engine, s: Sequence) -> bool {
     &&& forall|g: int|
         0 <= g < e.groups() ==> s.computed <= #[trigger] s.tables[g].len() * e.shape.block_size
     &&& forall|g: int| 0 <= g < e.groups() && s.seat is None ==> #[trigger] s.tables[g].len() == 0
+    &&& inv_freed(e, s)
     &&& s.seat matches Some(seat) ==> 0 <= seat < e.max_seqs
+}
+
+/// Nothing is given back that a row still to be computed sees.
+pub open spec fn inv_freed(e: Engine, s: Sequence) -> bool {
+    &&& s.freed.len() == e.groups()
+    &&& forall|g: int|
+        0 <= g < e.groups() ==> #[trigger] s.freed[g] * e.shape.block_size <= first_seen(
+            e.shape.windows[g],
+            s.computed as int,
+        )
 }
 
 pub open spec fn inv_sequences(e: Engine) -> bool {
@@ -42,9 +53,11 @@ pub open spec fn inv_seats(e: Engine) -> bool {
             != e.seqs[b].seat
 }
 
+/// Also what was given back names a block of the pool: a kernel may load it, and look no further.
 pub open spec fn inv_blocks_in_range(e: Engine) -> bool {
     forall|id: int, g: int, i: int|
-        e.has_block(id, g, i) ==> 0 <= #[trigger] e.block(id, g, i) < e.shape.num_blocks[g]
+        e.has(id) && 0 <= g < e.groups() && 0 <= i < e.seqs[id].tables[g].len() ==> 0
+            <= #[trigger] e.block(id, g, i) < e.shape.num_blocks[g]
 }
 
 /// A block that occurs twice in block tables is sealed in each: nobody writes it any more.
@@ -105,11 +118,12 @@ pub open spec fn position_prefix(s: Sequence, p: int) -> Prefix {
     Prefix { salt: s.request.salt, tokens: s.known.take(p + 1) }
 }
 
-/// Every slot of a computed position was written for exactly the sequence's own prefix.
+/// Every slot of a computed position, unless it was given back, was written for exactly the
+/// sequence's own prefix.
 pub open spec fn inv_computed_content(e: Engine) -> bool {
     forall|id: int, g: int, p: int|
         #![trigger e.slot(id, g, p)]
-        e.has(id) && 0 <= g < e.groups() && 0 <= p < e.seqs[id].computed ==> {
+        e.has(id) && 0 <= g < e.groups() && e.kept_from(id, g) <= p < e.seqs[id].computed ==> {
             &&& e.content.dom().contains(e.slot(id, g, p))
             &&& e.content[e.slot(id, g, p)] == position_prefix(e.seqs[id], p)
         }

@@ -12,8 +12,9 @@ pub struct Prefix {
 
 /// One sequence. `known`: its prompt and the output committed so far. `computed`: the KV of
 /// positions `0..computed` is committed. `need_from`: the first position whose logits are still to
-/// be delivered. `seat`: its row of the block tables while it is admitted. `alive`: neither
-/// finished nor aborted.
+/// be delivered. `seat`: its row of the block tables while it is admitted. `freed`: how many leading
+/// entries of each table it has given back, as no later row sees their positions; they stay in the
+/// table, so that all others keep their places. `alive`: neither finished nor aborted.
 pub struct Sequence {
     pub request: Request,
     pub known: Seq<Token>,
@@ -21,6 +22,7 @@ pub struct Sequence {
     pub need_from: nat,
     pub seat: Option<int>,
     pub tables: Seq<Seq<int>>,
+    pub freed: Seq<nat>,
     pub alive: bool,
 }
 
@@ -85,8 +87,20 @@ impl Engine {
         self.seqs[id].tables[g][i]
     }
 
+    /// It is a block of that sequence: not given back.
     pub open spec fn has_block(self, id: int, g: int, i: int) -> bool {
-        self.has(id) && 0 <= g < self.groups() && 0 <= i < self.seqs[id].tables[g].len()
+        &&& self.has(id) && 0 <= g < self.groups()
+        &&& self.seqs[id].freed[g] <= i < self.seqs[id].tables[g].len()
+    }
+
+    /// The first position of sequence `id` whose block in group `g` is not given back.
+    pub open spec fn kept_from(self, id: int, g: int) -> int {
+        (self.seqs[id].freed[g] * self.shape.block_size) as int
+    }
+
+    /// The first position that the rows of sequence `id` still to be computed see.
+    pub open spec fn seen_from(self, id: int, g: int) -> int {
+        first_seen(self.shape.windows[g], self.seqs[id].computed as int)
     }
 
     /// The slot of position `p` of sequence `id` in group `g`.
@@ -133,6 +147,7 @@ impl Sequence {
             need_from: request.logits_from,
             seat: None,
             tables: Seq::new(groups, |g: int| Seq::empty()),
+            freed: Seq::new(groups, |g: int| 0),
             alive: true,
         }
     }
@@ -143,6 +158,7 @@ impl Sequence {
             computed: 0,
             seat: None,
             tables: Seq::new(self.tables.len(), |g: int| Seq::empty()),
+            freed: Seq::new(self.tables.len(), |g: int| 0),
             ..self
         }
     }

@@ -20,6 +20,8 @@ pub enum Step {
     Share { id: int, seat: int, from: int, count: nat },
     /// One more block, free, at the end of a block table.
     Grow { id: int, group: int, block: int },
+    /// The first block that a table still has, which no later row sees, is given back.
+    Slide { id: int, group: int },
     /// A plan goes out. The slots it is to write are no longer anybody's.
     Schedule { plan: Plan },
     /// The oldest plan is done, and drew these tokens. Sequences may finish by that.
@@ -94,6 +96,7 @@ pub open spec fn is_hit(e: Engine, id: int, g: int, i: int, b: int) -> bool {
 pub open spec fn can_share(e: Engine, id: int, seat: int, from: int, count: nat) -> bool {
     &&& waiting(e, id, seat)
     &&& e.has(from) && from != id
+    &&& forall|g: int| 0 <= g < e.groups() && count > 0 ==> #[trigger] e.seqs[from].freed[g] == 0
     &&& e.seqs[from].request.salt == e.seqs[id].request.salt
     &&& reusable(e, e.seqs[id], count)
     &&& count <= e.sealed(from)
@@ -107,6 +110,11 @@ pub open spec fn can_grow(e: Engine, id: int, g: int, b: int) -> bool {
     &&& 0 <= g < e.groups() && 0 <= b < e.shape.num_blocks[g]
     &&& !e.held(g, b)
     &&& !e.registered.dom().contains((g, b))
+}
+
+pub open spec fn can_slide(e: Engine, id: int, g: int) -> bool {
+    &&& e.has(id) && 0 <= g < e.groups()
+    &&& (e.seqs[id].freed[g] + 1) * e.shape.block_size <= e.seen_from(id, g)
 }
 
 /// Chunk `c` may be planned for sequence `id` next.
@@ -154,6 +162,7 @@ pub open spec fn enabled(e: Engine, step: Step) -> bool {
         Step::Admit { id, seat, blocks } => can_admit(e, id, seat, blocks),
         Step::Share { id, seat, from, count } => can_share(e, id, seat, from, count),
         Step::Grow { id, group, block } => can_grow(e, id, group, block),
+        Step::Slide { id, group } => can_slide(e, id, group),
         Step::Schedule { plan } => can_schedule(e, plan),
         Step::Commit { tokens } => can_commit(e, tokens),
         Step::Cancel => e.plans.len() > 0,
@@ -181,7 +190,8 @@ pub open spec fn added(e: Engine, request: Request) -> Engine {
 pub open spec fn admitted(
     e: Engine, id: int, seat: int, tables: Seq<Seq<int>>, count: nat) -> Engine {
     let computed = count * e.shape.block_size;
-    e.put(id, Sequence { seat: Some(seat), tables, computed, ..e.seqs[id] })
+    let freed = Seq::new(tables.len(), |g: int| 0);
+    e.put(id, Sequence { seat: Some(seat), tables, freed, computed, ..e.seqs[id] })
 }
 
 pub open spec fn first_blocks(tables: Seq<Seq<int>>, count: nat) -> Seq<Seq<int>> {
@@ -190,6 +200,10 @@ pub open spec fn first_blocks(tables: Seq<Seq<int>>, count: nat) -> Seq<Seq<int>
 
 pub open spec fn grown(s: Sequence, g: int, b: int) -> Sequence {
     Sequence { tables: s.tables.update(g, s.tables[g].push(b)), ..s }
+}
+
+pub open spec fn slid(s: Sequence, g: int) -> Sequence {
+    Sequence { freed: s.freed.update(g, s.freed[g] + 1), ..s }
 }
 
 /// The plan has a row that writes slot `s`: position `p` of sequence `id`.
@@ -301,6 +315,7 @@ pub open spec fn after(e: Engine, step: Step) -> Engine {
             count,
         ),
         Step::Grow { id, group, block } => e.put(id, grown(e.seqs[id], group, block)),
+        Step::Slide { id, group } => e.put(id, slid(e.seqs[id], group)),
         Step::Schedule { plan } => scheduled(e, plan),
         Step::Commit { tokens } => commit(e, tokens),
         Step::Cancel => Engine { plans: e.plans.drop_last(), ..e },

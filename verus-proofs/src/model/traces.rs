@@ -29,8 +29,8 @@ pub open spec fn runs(e: Engine, steps: Seq<Step>) -> bool
 /// Neither a user nor the runner sees anything of it: who sits where, on which blocks, and what is
 /// cached.
 pub open spec fn silent(step: Step) -> bool {
-    step is Admit || step is Share || step is Grow || step is Register || step is Evict
-        || step is Preempt || step is Finish
+    step is Admit || step is Share || step is Grow || step is Slide || step is Register
+        || step is Evict || step is Preempt || step is Finish
 }
 
 /// From `e` the engine gets to `e2`, by some steps or none; `quiet`: by silent ones.

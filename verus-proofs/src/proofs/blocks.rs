@@ -90,6 +90,20 @@ pub proof fn lemma_sealed_positions(b: nat, computed: nat, i: int)
     ;
 }
 
+/// Block `i` begins no earlier than one before it.
+pub proof fn lemma_block_starts(b: nat, i: nat, j: int)
+    requires
+        i <= j,
+    ensures
+        i * b <= j * b,
+{
+    assert(i * b <= j * b) by (nonlinear_arith)
+        requires
+            i <= j,
+            0 <= b,
+    ;
+}
+
 /// Different positions in one block have different offsets.
 pub proof fn lemma_offsets_differ(b: nat, p: int, q: int)
     requires
@@ -125,7 +139,7 @@ pub proof fn lemma_slot(e: Engine, id: int, g: int, p: int)
         inv_shape(e),
         e.has(id),
         0 <= g < e.groups(),
-        0 <= p < e.seqs[id].tables[g].len() * e.shape.block_size,
+        e.kept_from(id, g) <= p < e.seqs[id].tables[g].len() * e.shape.block_size,
     ensures
         ({
             let i = p / e.shape.block_size as int;
@@ -136,7 +150,31 @@ pub proof fn lemma_slot(e: Engine, id: int, g: int, p: int)
             &&& e.slot(id, g, p) == (Slot { group: g, block: e.block(id, g, i), offset: o })
         }),
 {
-    lemma_block_index(e.shape.block_size, p, e.seqs[id].tables[g].len());
+    let (size, freed) = (e.shape.block_size, e.seqs[id].freed[g]);
+    lemma_sealed_of_blocks(size, freed);
+    lemma_block_index(size, p, e.seqs[id].tables[g].len());
+    lemma_div_is_ordered((freed * size) as int, p, size as int);
+}
+
+/// A later row sees no earlier position.
+pub proof fn lemma_first_seen(window: nat, p: int, q: int)
+    requires
+        0 <= p <= q,
+    ensures
+        0 <= first_seen(window, p) <= first_seen(window, q),
+        first_seen(window, q) <= q,
+{
+}
+
+/// A position that is not yet computed is not given back.
+pub proof fn lemma_kept(e: Engine, id: int, g: int)
+    requires
+        inv_freed(e, e.seqs[id]),
+        0 <= g < e.groups(),
+    ensures
+        0 <= e.kept_from(id, g) <= e.seen_from(id, g) <= e.seqs[id].computed,
+{
+    assert(e.seqs[id].freed[g] * e.shape.block_size >= 0) by (nonlinear_arith);
 }
 
 } // verus!

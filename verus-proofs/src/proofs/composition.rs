@@ -10,15 +10,19 @@ use vstd::prelude::*;
 
 verus! {
 
-/// A model: row functions, its launch sequence, and how many layers each group has.
+/// A model: row functions, its launch sequence, and of each group how many layers it has and how far
+/// back they see.
 pub trait Layers: Launches {
     spec fn depths() -> Seq<nat>;
+
+    spec fn windows() -> Seq<nat>;
 
     spec fn program() -> Seq<Launch>;
 
     proof fn program_ok()
         ensures
             program_wf(Self::program(), Self::depths()),
+            Self::windows().len() == Self::depths().len(),
     ;
 }
 
@@ -95,17 +99,18 @@ pub struct RowState<R: RowFunctions> {
     pub logits: R::Logits,
 }
 
-/// The cells of layer `l` at positions `0..=past.len()`: of the past, and its own.
-pub open spec fn cells_of<R: RowFunctions>(
+/// The cells of layer `l` at the positions that the row after `past` sees: of the past, and its own.
+pub open spec fn cells_of<R: Layers>(
     past: Seq<Seq<Seq<R::Cell>>>,
     own: R::Cell,
     l: Layer,
 ) -> Seq<R::Cell> {
-    Seq::new(past.len(), |q: int| past[q][l.group][l.index]).push(own)
+    let first = first_seen(R::windows()[l.group], past.len() as int);
+    Seq::new((past.len() - first) as nat, |j: int| past[first + j][l.group][l.index]).push(own)
 }
 
 /// One launch, for one row.
-pub open spec fn step_row<R: RowFunctions>(
+pub open spec fn step_row<R: Layers>(
     w: R::Weights,
     launch: Launch,
     past: Seq<Seq<Seq<R::Cell>>>,
@@ -167,8 +172,8 @@ impl<R: Layers> Model for Layered<R> {
 
     type Logits = R::Logits;
 
-    open spec fn groups() -> nat {
-        R::depths().len()
+    open spec fn windows() -> Seq<nat> {
+        R::windows()
     }
 
     open spec fn forward(w: R::Weights, past: Seq<Seq<Seq<R::Cell>>>, token: Token) -> (
@@ -187,6 +192,53 @@ impl<R: Layers> Model for Layered<R> {
     }
 
     proof fn forward_fills_groups(w: R::Weights, past: Seq<Seq<Seq<R::Cell>>>, token: Token) {
+        R::program_ok();
+    }
+
+    proof fn forward_sees_windows(
+        w: R::Weights,
+        past: Seq<Seq<Seq<R::Cell>>>,
+        other: Seq<Seq<Seq<R::Cell>>>,
+        token: Token,
+    ) {
+        lemma_run_sees_windows::<R>(w, R::program().len(), past, other, token);
+    }
+}
+
+/// Attention looks at the cells that the row sees, and no other launch looks at any.
+proof fn lemma_run_sees_windows<R: Layers>(
+    w: R::Weights,
+    k: nat,
+    past: Seq<Seq<Seq<R::Cell>>>,
+    other: Seq<Seq<Seq<R::Cell>>>,
+    token: Token,
+)
+    requires
+        same_seen(R::windows(), past, other),
+        k <= R::program().len(),
+    ensures
+        run_row::<R>(w, k, past, token) == run_row::<R>(w, k, other, token),
+    decreases k,
+{
+    if k > 0 {
+        R::program_ok();
+        lemma_run_sees_windows::<R>(w, (k - 1) as nat, past, other, token);
+        let launch = R::program()[k - 1];
+        let l = launch.layer;
+        let own = (run_row::<R>(w, (k - 1) as nat, past, token).cells)(l);
+        if launch.kernel is Attention {
+            assert(is_layer(R::depths(), l));
+            assert(cells_of::<R>(past, own, l) =~= cells_of::<R>(other, own, l));
+        }
+        let s = run_row::<R>(w, (k - 1) as nat, past, token);
+        assert(value::<R>(
+            w,
+            launch,
+            token,
+            past.len(),
+            s.buffers,
+            cells_of::<R>(past, own, l),
+        ) == value::<R>(w, launch, token, past.len(), s.buffers, cells_of::<R>(other, own, l)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The invariant is inductive: it holds of a new engine, and every step keeps it.
 use crate::model::*;
+use crate::proofs::blocks::*;
 use crate::proofs::ownership::*;
 use crate::proofs::steps_plan::*;
 use crate::proofs::steps_simple::*;
@@ -32,6 +33,7 @@ pub proof fn lemma_step(e: Engine, step: Step, e2: Engine)
         Step::Admit { id, seat, blocks } => lemma_admit(e, id, seat, blocks),
         Step::Share { id, seat, from, count } => lemma_share(e, id, seat, from, count),
         Step::Grow { id, group, block } => lemma_grow(e, id, group, block),
+        Step::Slide { id, group } => lemma_slide(e, id, group),
         Step::Schedule { plan } => lemma_schedule(e, plan),
         Step::Commit { tokens } => lemma_commit(e, tokens),
         Step::Cancel => lemma_cancel(e),
@@ -64,7 +66,7 @@ pub proof fn lemma_place(e: Engine, n: int, plan: Seq<Chunk>, c: int, p: int, g:
     requires
         inv(e),
         is_plan_of(e, n, plan),
-        is_read(plan, c, p),
+        is_read(e.shape, plan, c, p, g),
         0 <= g < e.groups(),
     ensures
         ({
@@ -73,7 +75,7 @@ pub proof fn lemma_place(e: Engine, n: int, plan: Seq<Chunk>, c: int, p: int, g:
             &&& e.plans[n].chunks.dom().contains(id)
             &&& e.plans[n].chunks[id].end() == plan[c].end()
             &&& place(e.shape, plan, c, p, g) == e.slot(id, g, p)
-            &&& p < e.seqs[id].tables[g].len() * e.shape.block_size
+            &&& e.kept_from(id, g) <= p < e.seqs[id].tables[g].len() * e.shape.block_size
             &&& e.seqs[id].computed <= plan[c].first
         }),
 {
@@ -83,9 +85,15 @@ pub proof fn lemma_place(e: Engine, n: int, plan: Seq<Chunk>, c: int, p: int, g:
     let chunk = e.plans[n].chunks[id];
     assert(inv_chunk(e, e.seqs[id], chunk));
     lemma_pinned_covers(e, n, id, g);
+    lemma_kept(e, id, g);
+    lemma_first_seen(
+        e.shape.windows[g],
+        e.seqs[id].computed as int,
+        chunk.first as int,
+    );
     let table = chunk.tables[g];
     assert(table == e.seqs[id].tables[g].take(table.len() as int));
-    crate::proofs::blocks::lemma_block_index(e.shape.block_size, p, table.len());
+    lemma_block_index(e.shape.block_size, p, table.len());
 }
 
 /// Every plan in flight is well-formed, whatever tokens its placeholders stand for.
@@ -114,13 +122,13 @@ pub proof fn lemma_plan_wf(e: Engine, n: int, plan: Seq<Chunk>)
             < shape.num_blocks[g] by {
             assert(table == e.seqs[id].tables[g].take(table.len() as int));
             assert(table[i] == e.block(id, g, i));
-            assert(e.has_block(id, g, i));
         }
     }
     assert forall|c: int, p: int, d: int, q: int, g: int|
         #![trigger place(shape, plan, c, p, g), place(shape, plan, d, q, g)]
-        is_row(plan, c, p) && is_read(plan, d, q) && 0 <= g < shape.groups() && (c, p) != (d, q)
-        implies place(shape, plan, c, p, g) != place(shape, plan, d, q, g) by {
+        is_row(plan, c, p) && is_read(shape, plan, d, q, g) && 0 <= g < shape.groups() && (c, p)
+            != (d, q) implies place(shape, plan, c, p, g) != place(shape, plan, d, q, g) by {
+        lemma_first_seen(shape.windows[g], plan[c].first as int, plan[c].first as int);
         lemma_place(e, n, plan, c, p, g);
         lemma_place(e, n, plan, d, q, g);
         if c != d {

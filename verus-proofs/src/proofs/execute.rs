@@ -1,5 +1,6 @@
 //! The device executes a plan: from the kernel contract to the reference.
 use crate::model::*;
+use crate::proofs::blocks::*;
 use crate::proofs::chains::*;
 use crate::proofs::engine::*;
 use crate::proofs::kv::*;
@@ -92,7 +93,7 @@ pub proof fn lemma_past_kept<D: Kernels + Sampler>(
         s.engine.has(id),
         s.engine.seqs[id].alive,
         0 <= g < s.engine.groups(),
-        0 <= p < executed(s, id),
+        s.engine.kept_from(id, g) <= p < executed(s, id),
     ensures
         p < s.engine.seqs[id].tables[g].len() * s.engine.shape.block_size,
         (x.after)(s.engine.slot(id, g, p)) == kv_value::<D>(
@@ -107,6 +108,7 @@ pub proof fn lemma_past_kept<D: Kernels + Sampler>(
     let slot = e.slot(id, g, p);
     assert(q.computed <= q.tables[g].len() * e.shape.block_size);
     lemma_executed_covered(e, id, n, g);
+    lemma_kept(e, id, g);
     assert forall|b: int, r: int|
         e.plans[n].chunks.dom().contains(b) && e.plans[n].chunks[b].first <= r
             < e.plans[n].chunks[b].end() implies #[trigger] e.slot(b, g, r) != slot by {
@@ -186,7 +188,8 @@ pub proof fn lemma_row_token<D: Kernels + Sampler>(s: System<D>, c: int, p: int)
     }
 }
 
-/// The row at position `p` is the reference's, once the memory holds the reference's KV before it.
+/// The row at position `p` is the reference's, once the memory holds the reference's KV at the
+/// positions that it sees.
 pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
     s: System<D>,
     x: Execution<D>,
@@ -201,7 +204,8 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
         s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
         forall|g: int, q: int|
             #![trigger s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q)]
-            0 <= g < s.engine.groups() && 0 <= q < p ==> (x.after)(
+            0 <= g < s.engine.groups() && first_seen(s.engine.shape.windows[g], p) <= q < p
+                ==> (x.after)(
                 s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q),
             ) == kv_value::<D>(
                 s.weights,
@@ -233,13 +237,13 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
     let read = x.gather(c, p as nat);
     let kv = kv_of::<D>(s.weights, past);
     lemma_kv_len::<D>(s.weights, past);
-    assert forall|q: int| 0 <= q < p implies #[trigger] read[q] == kv[q] by {
-        lemma_kv_at::<D>(s.weights, past, q);
-        let at = past.take(q + 1);
-        assert(at =~= tokens.take(q + 1));
-        D::forward_fills_groups(s.weights, kv_of::<D>(s.weights, at.drop_last()), at.last());
-        assert forall|g: int| 0 <= g < s.engine.groups()
-            implies #[trigger] read[q][g] == kv[q][g] by {
+    assert(same_seen(D::windows(), read, kv)) by {
+        assert forall|g: int, q: int|
+            0 <= g < s.engine.groups() && first_seen(s.engine.shape.windows[g], p) <= q < p
+                implies #[trigger] read[q][g] == kv[q][g] by {
+            lemma_kv_at::<D>(s.weights, past, q);
+            assert(past.take(q + 1) =~= tokens.take(q + 1));
+            lemma_first_seen(s.engine.shape.windows[g], plan[c].first as int, p);
             lemma_place(s.engine, n, plan, c, q, g);
             assert((x.after)(s.engine.slot(id, g, q)) == kv_value::<D>(
                 s.weights,
@@ -247,12 +251,12 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
                 g,
             ));
         }
-        assert(read[q] =~= kv[q]);
     }
-    assert(read =~= kv);
+    D::forward_sees_windows(s.weights, read, kv, tokens[p]);
 }
 
-/// After the plan, all rows of a live sequence up to its chunk's end hold the reference's KV.
+/// After the plan, all that a live sequence's rows see, up to its chunk's end, holds the reference's
+/// KV.
 pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     s: System<D>,
     x: Execution<D>,
@@ -265,7 +269,7 @@ pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
         0 <= c < device_plan(s).len(),
         s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
         0 <= g < s.engine.groups(),
-        0 <= p < device_plan(s)[c].end(),
+        is_read(s.engine.shape, device_plan(s), c, p, g),
     ensures
         ({
             let id = s.engine.plans[s.ran.len() as int].order[c];
@@ -283,6 +287,7 @@ pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     lemma_device_plan(s);
     lemma_place(s.engine, n, plan, c, p, g);
     let first = plan[c].first as int;
+    lemma_first_seen(s.engine.shape.windows[g], first, first);
     assert(is_row(plan, c, first)) by {
         assert(inv_chunk(s.engine, s.engine.seqs[id], s.engine.plans[n].chunks[id]));
     }
@@ -297,7 +302,7 @@ pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     }
 }
 
-/// The past of a row holds the reference's KV.
+/// What a row sees holds the reference's KV.
 pub proof fn lemma_row_past<D: Kernels + Sampler>(
     s: System<D>,
     x: Execution<D>,
@@ -308,11 +313,12 @@ pub proof fn lemma_row_past<D: Kernels + Sampler>(
         ran_ok(s, x),
         0 <= c < device_plan(s).len(),
         s.engine.seqs[s.engine.plans[s.ran.len() as int].order[c]].alive,
-        0 <= p < device_plan(s)[c].end(),
+        is_row(device_plan(s), c, p),
     ensures
         forall|g: int, q: int|
             #![trigger s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q)]
-            0 <= g < s.engine.groups() && 0 <= q < p ==> (x.after)(
+            0 <= g < s.engine.groups() && first_seen(s.engine.shape.windows[g], p) <= q < p
+                ==> (x.after)(
                 s.engine.slot(s.engine.plans[s.ran.len() as int].order[c], g, q),
             ) == kv_value::<D>(
                 s.weights,
@@ -325,8 +331,14 @@ pub proof fn lemma_row_past<D: Kernels + Sampler>(
     let id = s.engine.plans[s.ran.len() as int].order[c];
     assert forall|g: int, q: int|
         #![trigger s.engine.slot(id, g, q)]
-        0 <= g < s.engine.groups() && 0 <= q < p implies (x.after)(s.engine.slot(id, g, q))
-        == kv_value::<D>(s.weights, stream(s, id, s.ran.len()).tokens.take(q + 1), g) by {
+        0 <= g < s.engine.groups() && first_seen(s.engine.shape.windows[g], p) <= q < p implies (
+    x.after)(s.engine.slot(id, g, q)) == kv_value::<D>(
+        s.weights,
+        stream(s, id, s.ran.len()).tokens.take(q + 1),
+        g,
+    ) by {
+        let first = device_plan(s)[c].first as int;
+        lemma_first_seen(s.engine.shape.windows[g], first, p);
         lemma_rows_kv(s, x, c, g, q);
     }
 }

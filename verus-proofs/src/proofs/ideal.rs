@@ -1,5 +1,6 @@
 //! The kernel contract can be kept: for every model and every well-formed plan there is an outcome
 //! that satisfies it. (So the contract is not contradictory; the toy device below is this one.)
+use crate::proofs::blocks::*;
 use crate::trusted::*;
 use vstd::prelude::*;
 
@@ -135,7 +136,7 @@ proof fn lemma_ideal_at<D: Model>(
 )
     requires
         plan_wf(shape, plan),
-        is_read(plan, c, p),
+        is_read(shape, plan, c, p, g),
         0 <= g < shape.groups(),
     ensures
         ideal_memory::<D>(w, shape, before, plan)(place(shape, plan, c, p, g)) == ideal_kv::<D>(
@@ -171,21 +172,32 @@ pub proof fn lemma_ideal<D: Model>(
     before: spec_fn(Slot) -> D::Kv,
 )
     requires
-        shape.groups() == D::groups(),
+        shape.windows == D::windows(),
         plan_wf(shape, plan),
     ensures
         ideal::<D>(w, shape, plan, padding, before).rows_computed(),
 {
     let x = ideal::<D>(w, shape, plan, padding, before);
     let after = x.after;
-    assert forall|c: int, p: int| #[trigger] is_row(plan, c, p) implies x.gather(c, p as nat)
-        == ideal_kv::<D>(w, shape, before, plan, c, p as nat) by {
-        lemma_ideal_gather::<D>(x, c, p as nat);
+    assert forall|c: int, p: int| #[trigger] is_row(plan, c, p) implies x.row(c, p) == D::forward(
+        w,
+        ideal_kv::<D>(w, shape, before, plan, c, p as nat),
+        plan[c].tokens[p - plan[c].first],
+    ) by {
+        lemma_ideal_gather::<D>(x, c, p);
+        D::forward_sees_windows(
+            w,
+            x.gather(c, p as nat),
+            ideal_kv::<D>(w, shape, before, plan, c, p as nat),
+            plan[c].tokens[p - plan[c].first],
+        );
     }
     assert forall|c: int, p: int, g: int|
         is_row(plan, c, p) && 0 <= g < shape.groups() implies after(
         #[trigger] place(shape, plan, c, p, g),
     ) == x.row(c, p).0[g] by {
+        let first = plan[c].first as int;
+        lemma_first_seen(shape.windows[g], first, first);
         lemma_ideal_at::<D>(w, shape, before, plan, c, p, g);
         if p > 0 {
             lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
@@ -198,36 +210,33 @@ pub proof fn lemma_ideal<D: Model>(
         == before(s) by {}
 }
 
-/// The past as read from the ideal memory.
-proof fn lemma_ideal_gather<D: Model>(x: Execution<D>, c: int, n: nat)
+/// What a row sees of the past as read from the ideal memory.
+proof fn lemma_ideal_gather<D: Model>(x: Execution<D>, c: int, p: int)
     requires
         x == ideal::<D>(x.weights, x.shape, x.plan, x.padding, x.before),
-        x.shape.groups() == D::groups(),
+        x.shape.windows == D::windows(),
         plan_wf(x.shape, x.plan),
-        0 <= c < x.plan.len(),
-        n <= x.plan[c].end(),
+        is_row(x.plan, c, p),
     ensures
-        x.gather(c, n) == ideal_kv::<D>(x.weights, x.shape, x.before, x.plan, c, n),
+        same_seen(
+            D::windows(),
+            x.gather(c, p as nat),
+            ideal_kv::<D>(x.weights, x.shape, x.before, x.plan, c, p as nat),
+        ),
 {
     let (w, shape, before, plan) = (x.weights, x.shape, x.before, x.plan);
-    let read = x.gather(c, n);
-    let kv = ideal_kv::<D>(w, shape, before, plan, c, n);
-    if n > 0 {
-        lemma_ideal_len::<D>(w, shape, before, plan, c, n, 0);
+    let read = x.gather(c, p as nat);
+    let kv = ideal_kv::<D>(w, shape, before, plan, c, p as nat);
+    if p > 0 {
+        lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
     }
-    assert forall|p: int| 0 <= p < n implies #[trigger] read[p] == kv[p] by {
-        lemma_ideal_len::<D>(w, shape, before, plan, c, n, p);
-        let past = ideal_kv::<D>(w, shape, before, plan, c, p as nat);
-        if p > 0 {
-            lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
-        }
-        D::forward_fills_groups(w, past, plan[c].tokens[p - plan[c].first]);
-        assert forall|g: int| 0 <= g < shape.groups() implies #[trigger] read[p][g] == kv[p][g] by {
-            lemma_ideal_at::<D>(w, shape, before, plan, c, p, g);
-        }
-        assert(read[p] =~= kv[p]);
+    assert forall|g: int, q: int|
+        0 <= g < shape.groups() && first_seen(shape.windows[g], p) <= q < p
+            implies #[trigger] read[q][g] == kv[q][g] by {
+        lemma_first_seen(shape.windows[g], plan[c].first as int, p);
+        lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, q);
+        lemma_ideal_at::<D>(w, shape, before, plan, c, q, g);
     }
-    assert(read =~= kv);
 }
 
 } // verus!

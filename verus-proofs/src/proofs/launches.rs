@@ -8,7 +8,7 @@ verus! {
 /// The launches of a plan, by their contracts.
 pub open spec fn launched_all<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>) -> bool {
     &&& plan_wf(x.shape, x.plan)
-    &&& x.shape.groups() == R::depths().len()
+    &&& x.shape.windows == R::windows()
     &&& launches_all(x, d)
     &&& forall|k: int|
         0 <= k < R::program().len() ==> (#[trigger] launch_at(x, d, k)).keeps_contract()
@@ -17,7 +17,7 @@ pub open spec fn launched_all<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device
 pub proof fn lemma_launched<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>)
     requires
         plan_wf(x.shape, x.plan),
-        x.shape.groups() == R::depths().len(),
+        x.shape.windows == R::windows(),
         launches_all(x, d),
     ensures
         launched_all(x, d),
@@ -217,9 +217,10 @@ proof fn lemma_cells<R: Layers>(
     ensures
         ({
             let l = R::program()[k].layer;
+            let first = first_seen(R::windows()[l.group], p);
             Seq::new(
-                (p + 1) as nat,
-                |q: int| (d[k].memory)(place(x.shape, x.plan, c, q, l.group))[l.index],
+                (p + 1 - first) as nat,
+                |j: int| (d[k].memory)(place(x.shape, x.plan, c, first + j, l.group))[l.index],
             ) == cells_of::<R>(x.gather(c, p as nat), (reference_row(x, k, c, p).cells)(l), l)
         }),
 {
@@ -227,13 +228,15 @@ proof fn lemma_cells<R: Layers>(
     let n = R::program().len() as int;
     let l = R::program()[k].layer;
     let past = x.gather(c, p as nat);
+    let first = first_seen(R::windows()[l.group], p);
     let cells = Seq::new(
-        (p + 1) as nat,
-        |q: int| (d[k].memory)(place(x.shape, x.plan, c, q, l.group))[l.index],
+        (p + 1 - first) as nat,
+        |j: int| (d[k].memory)(place(x.shape, x.plan, c, first + j, l.group))[l.index],
     );
     let reference = cells_of::<R>(past, (reference_row(x, k, c, p).cells)(l), l);
     assert(stored(R::program(), k, l));
-    assert forall|q: int| 0 <= q < p + 1 implies #[trigger] cells[q] == reference[q] by {
+    assert forall|j: int| 0 <= j < p + 1 - first implies #[trigger] cells[j] == reference[j] by {
+        let q = first + j;
         let s = place(x.shape, x.plan, c, q, l.group);
         lemma_stable(x, d, k, n, l, s);
         assert(d.last() == d[n]);

@@ -13,14 +13,16 @@ pub proof fn lemma_private(e: Engine, a: int, p: int, b: int, q: int, g: int)
         inv_one_writer(e),
         e.has(a),
         e.has(b),
+        inv_freed(e, e.seqs[a]),
         0 <= g < e.groups(),
         e.seqs[a].computed <= p < e.seqs[a].tables[g].len() * e.shape.block_size,
-        0 <= q < e.seqs[b].tables[g].len() * e.shape.block_size,
+        e.kept_from(b, g) <= q < e.seqs[b].tables[g].len() * e.shape.block_size,
         (a, p) != (b, q),
     ensures
         e.slot(a, g, p) != e.slot(b, g, q),
 {
     let size = e.shape.block_size;
+    lemma_kept(e, a, g);
     lemma_slot(e, a, g, p);
     lemma_slot(e, b, g, q);
     lemma_sealed_monotone(size, e.seqs[a].computed, p as nat);
@@ -39,11 +41,13 @@ pub proof fn lemma_unregistered(e: Engine, id: int, p: int, g: int)
         inv_shape(e),
         inv_registered_sealed(e),
         e.has(id),
+        inv_freed(e, e.seqs[id]),
         0 <= g < e.groups(),
         e.seqs[id].computed <= p < e.seqs[id].tables[g].len() * e.shape.block_size,
     ensures
         !e.registered.dom().contains((g, e.slot(id, g, p).block)),
 {
+    lemma_kept(e, id, g);
     lemma_slot(e, id, g, p);
     lemma_sealed_monotone(e.shape.block_size, e.seqs[id].computed, p as nat);
 }

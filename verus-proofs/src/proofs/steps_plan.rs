@@ -31,17 +31,19 @@ pub proof fn lemma_writes_nothing_relied_on(e: Engine, plan: Plan, s: Slot)
     ensures
         !e.registered.dom().contains((s.group, s.block)),
         forall|b: int, q: int|
-            e.has(b) && 0 <= q < e.seqs[b].computed ==> #[trigger] e.slot(b, s.group, q) != s,
+            e.has(b) && e.kept_from(b, s.group) <= q < e.seqs[b].computed ==> #[trigger] e.slot(
+                b,
+                s.group,
+                q,
+            ) != s,
 {
     let (id, p) = choose|id: int, p: int| writes(e, plan, s, id, p);
     let g = s.group;
     assert(row_ahead(e, id, plan.chunks[id]));
     lemma_unregistered(e, id, p, g);
-    assert forall|b: int, q: int| e.has(b) && 0 <= q < e.seqs[b].computed implies #[trigger] e.slot(
-        b,
-        g,
-        q,
-    ) != s by {
+    assert forall|b: int, q: int|
+        e.has(b) && e.kept_from(b, g) <= q < e.seqs[b].computed implies #[trigger] e.slot(b, g, q)
+        != s by {
         assert(e.seqs[b].tables[g].len() * e.shape.block_size >= e.seqs[b].computed);
         lemma_private(e, id, p, b, q, g);
     }
@@ -95,7 +97,8 @@ pub proof fn lemma_schedule(e: Engine, plan: Plan)
     assert(inv_computed_content(e2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger e2.slot(id, g, p)]
-            e2.has(id) && 0 <= g < e2.groups() && 0 <= p < e2.seqs[id].computed implies {
+            e2.has(id) && 0 <= g < e2.groups() && e2.kept_from(id, g) <= p
+                < e2.seqs[id].computed implies {
             &&& e2.content.dom().contains(e2.slot(id, g, p))
             &&& e2.content[e2.slot(id, g, p)] == position_prefix(e2.seqs[id], p)
         } by {
@@ -322,7 +325,8 @@ proof fn lemma_commit_content(e: Engine, tokens: Map<int, Token>)
     assert(inv_computed_content(e2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger e2.slot(id, g, p)]
-            e2.has(id) && 0 <= g < e2.groups() && 0 <= p < e2.seqs[id].computed implies {
+            e2.has(id) && 0 <= g < e2.groups() && e2.kept_from(id, g) <= p
+                < e2.seqs[id].computed implies {
             &&& e2.content.dom().contains(e2.slot(id, g, p))
             &&& e2.content[e2.slot(id, g, p)] == position_prefix(e2.seqs[id], p)
         } by {

@@ -7,6 +7,16 @@ use vstd::prelude::*;
 
 verus! {
 
+/// Where nothing is given back, nothing that is seen is.
+pub proof fn lemma_none_freed(e: Engine, s: Sequence)
+    requires
+        s.freed == Seq::new(e.groups(), |g: int| 0nat),
+    ensures
+        inv_freed(e, s),
+{
+    assert(0 * e.shape.block_size == 0);
+}
+
 /// Tables without blocks hold nothing.
 pub proof fn lemma_fresh(e: Engine, r: Request)
     requires
@@ -17,6 +27,7 @@ pub proof fn lemma_fresh(e: Engine, r: Request)
         inv_sequence(e, Sequence::fresh(r, e.groups())),
 {
     assert(r.prompt.take(r.prompt.len() as int) =~= r.prompt);
+    lemma_none_freed(e, Sequence::fresh(r, e.groups()));
 }
 
 pub proof fn lemma_add(e: Engine, r: Request)
@@ -129,6 +140,7 @@ pub proof fn lemma_register(e: Engine, id: int, group: int, index: int)
                 lemma_slot_of_block(e, id, group, index, o);
                 lemma_index_of_block(size, index, o);
                 lemma_sealed_positions(size, s.computed, index);
+                lemma_block_starts(size, s.freed[group], index);
                 assert(e.slot(id, group, p) == (Slot { group: g, block: k, offset: o }));
                 assert((index + 1) * size == index * size + size) by (nonlinear_arith);
                 let whole = s.known.take((index + 1) * size);
@@ -166,6 +178,8 @@ pub proof fn lemma_preempt(e: Engine, id: int)
 {
     let e2 = after(e, Step::Preempt { id });
     lemma_not_in_flight(e, id, 0, e.seqs[id].known);
+    assert(inv_sequence(e, e.seqs[id]));
+    lemma_none_freed(e2, e2.seqs[id]);
 }
 
 pub proof fn lemma_finish(e: Engine, id: int)

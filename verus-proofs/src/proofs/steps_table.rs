@@ -39,6 +39,7 @@ pub proof fn lemma_admitted(e: Engine, id: int, seat: int, tables: Seq<Seq<int>>
     let e2 = admitted(e, id, seat, tables, count);
     lemma_sealed_of_blocks(e.shape.block_size, count);
     assert(e2.sealed(id) == count);
+    lemma_none_freed(e2, e2.seqs[id]);
     assert forall|g: int| 0 <= g < e.groups() implies #[trigger] e.seqs[id].tables[g].len()
         == 0 by {}
     assert(!e.in_flight(id)) by {
@@ -252,6 +253,42 @@ pub proof fn lemma_grow(e: Engine, id: int, group: int, block: int)
             implies !e2.content.dom().contains(e2.slot(a, g, p)) by {
             lemma_pinned_covers(e, n, a, g);
             assert(e2.slot(a, g, p) == e.slot(a, g, p));
+        }
+    }
+}
+
+pub proof fn lemma_slide(e: Engine, id: int, group: int)
+    requires
+        inv(e),
+        can_slide(e, id, group),
+    ensures
+        inv(after(e, Step::Slide { id, group })),
+{
+    let e2 = after(e, Step::Slide { id, group });
+    let (s, s2) = (e.seqs[id], e2.seqs[id]);
+    lemma_kept(e, id, group);
+    assert(e.kept_from(id, group) <= e2.kept_from(id, group)) by (nonlinear_arith)
+        requires
+            e.kept_from(id, group) == s.freed[group] * e.shape.block_size,
+            e2.kept_from(id, group) == (s.freed[group] + 1) * e.shape.block_size,
+    ;
+    assert(inv_sequence(e, s));
+    assert(inv_freed(e2, s2));
+    assert(inv_sequence(e2, s2));
+    assert forall|a: int, g: int, i: int| e2.has_block(a, g, i) implies #[trigger] e.has_block(
+        a,
+        g,
+        i,
+    ) by {}
+    assert(inv_one_writer(e2));
+    assert(inv_registered_sealed(e2));
+    assert(inv_computed_content(e2));
+    assert(inv_unwritten(e2));
+    assert(inv_chunks(e2)) by {
+        assert forall|n: int, a: int|
+            0 <= n < e2.plans.len() && #[trigger] e2.plans[n].chunks.dom().contains(a)
+            implies e2.has(a) && inv_chunk(e2, e2.seqs[a], e2.plans[n].chunks[a]) by {
+            assert(inv_chunk(e, e.seqs[a], e.plans[n].chunks[a]));
         }
     }
 }

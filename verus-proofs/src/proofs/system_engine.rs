@@ -440,6 +440,7 @@ pub proof fn lemma_engine_moves<D: Kernels + Sampler>(
             lemma_put_idle(s, s2, id, s2.engine.seqs[id]);
         },
         Step::Grow { id, group, block } => lemma_system_grow(s, s2, id, group, block),
+        Step::Slide { .. } => lemma_quiet(s, s2),
         Step::Schedule { plan } => lemma_system_schedule(s, s2, plan),
         Step::Commit { tokens } => {},
         Step::Cancel => lemma_system_cancel(s, s2),

@@ -1,5 +1,6 @@
 //! Execute keeps the system's invariant.
 use crate::model::*;
+use crate::proofs::blocks::*;
 use crate::proofs::engine::*;
 use crate::proofs::execute::*;
 use crate::proofs::steps_table::*;
@@ -158,11 +159,18 @@ proof fn lemma_executed_row<D: Kernels + Sampler>(
     let tokens = stream(s, id, n).tokens;
     if plans[n as int].chunks.dom().contains(id) {
         let c = lemma_index(s, id);
-        lemma_rows_kv(s, x, c, g, p);
+        let first = device_plan(s)[c].first as int;
         let last = device_plan(s)[c].end() - 1;
         assert(inv_chunk(s.engine, s.engine.seqs[id], plans[n as int].chunks[id]));
         assert(is_row(device_plan(s), c, last));
         lemma_row_token(s, c, last);
+        lemma_kept(s.engine, id, g);
+        if p < first {
+            lemma_past_kept(s, x, id, g, p);
+        } else {
+            lemma_first_seen(s.engine.shape.windows[g], first, first);
+            lemma_rows_kv(s, x, c, g, p);
+        }
         lemma_new_outcome(s, x, id);
         assert(stream(s2, id, n + 1).tokens.take(p + 1) =~= tokens.take(p + 1));
     } else {

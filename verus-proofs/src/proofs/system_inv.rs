@@ -124,7 +124,7 @@ pub open spec fn inv_outcomes<D: Kernels + Sampler>(s: System<D>) -> bool {
 
 pub open spec fn system_inv<D: Kernels + Sampler>(s: System<D>) -> bool {
     &&& inv(s.engine)
-    &&& s.engine.groups() == D::groups()
+    &&& s.engine.shape.windows == D::windows()
     &&& s.ran.len() <= s.engine.plans.len()
     &&& inv_log(s)
     &&& inv_open(s)

@@ -49,7 +49,7 @@ proof fn lemma_ideal_store<R: RowFunctions>(x: Launched<R>, c: int, p: int, s: S
     let (d, q) = choose|d: int, q: int| x.stores_to(d, q, s);
     assert(x.stores_to(d, q, s));
     if (d, q) != (c, p) {
-        assert(is_read(x.plan, d, q));
+        assert(is_read(x.shape, x.plan, d, q, g));
         assert(place(x.shape, x.plan, c, p, g) != place(x.shape, x.plan, d, q, g));
     }
 }
@@ -104,7 +104,7 @@ impl RowFunctions for ToyLayers {
         x
     }
 
-    open spec fn attention(layer: Layer, x: int, cells: Seq<int>) -> int {
+    open spec fn attention(layer: Layer, position: nat, x: int, cells: Seq<int>) -> int {
         cells.fold_left(x, |sum: int, cell: int| 7 * sum + cell)
     }
 
@@ -136,7 +136,7 @@ impl Launches for ToyLayers {
     }
 }
 
-/// One layer in each of two groups.
+/// One layer in each of two groups, of which the second has a window.
 pub open spec fn two_layers() -> Seq<Layer> {
     seq![Layer { group: 0, index: 0 }, Layer { group: 1, index: 0 }]
 }
@@ -144,6 +144,10 @@ pub open spec fn two_layers() -> Seq<Layer> {
 impl Layers for ToyLayers {
     open spec fn depths() -> Seq<nat> {
         seq![1nat, 1]
+    }
+
+    open spec fn windows() -> Seq<nat> {
+        seq![0nat, 3]
     }
 
     open spec fn program() -> Seq<Launch> {
@@ -168,7 +172,7 @@ impl Layers for ToyLayers {
 /// So theorem 1 speaks of something: for a whole plan the toy's launches keep the kernel contract.
 pub proof fn lemma_toy_layers(x: Execution<Layered<ToyLayers>>)
     requires
-        x.shape.groups() == 2,
+        x.shape.windows == ToyLayers::windows(),
         plan_wf(x.shape, x.plan),
         Layered::<ToyLayers>::executes(x),
     ensures

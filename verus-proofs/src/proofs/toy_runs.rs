@@ -28,6 +28,7 @@ pub open spec fn kind(step: Step) -> int {
         Step::Finish { .. } => 12,
         Step::Reset => 13,
         Step::Load { .. } => 14,
+        Step::Slide { .. } => 15,
     }
 }
 

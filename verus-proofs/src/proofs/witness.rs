@@ -3,9 +3,9 @@
 //!
 //! Block size 2, four blocks, two seats. Request 0 (prompt 7 8 9, two outputs) is run with two
 //! plans in flight, the second with a placeholder and cancelled after it was executed; it is
-//! preempted with one output, resumes with a prefix hit, is forked, finishes in a mixed plan with
-//! its fork; the fork is aborted with rows in flight; then the cache is evicted, reset, and other
-//! weights are loaded.
+//! preempted with one output, resumes with a prefix hit, is forked, ends in a mixed plan with its
+//! fork, gives the block back that its window has left, and finishes; the fork is aborted with rows
+//! in flight; then the cache is evicted, reset, and other weights are loaded.
 use crate::model::*;
 use crate::proofs::toy::*;
 use crate::proofs::toy_runs::*;
@@ -15,7 +15,7 @@ use vstd::prelude::*;
 verus! {
 
 pub open spec fn toy_shape() -> Shape {
-    Shape { block_size: 2, num_blocks: seq![4nat] }
+    Shape { block_size: 2, num_blocks: seq![4nat], windows: seq![2nat] }
 }
 
 /// What of an engine's state its steps depend on.
@@ -46,6 +46,7 @@ pub open spec fn unseated(known: Seq<Token>, need_from: nat, logits_from: nat) -
         need_from,
         seat: None,
         tables: seq![Seq::<int>::empty()],
+        freed: seq![0nat],
         alive: true,
     }
 }
@@ -65,6 +66,7 @@ pub open spec fn seated(
         need_from,
         seat: Some(seat),
         tables: seq![table],
+        freed: seq![0nat],
         alive: true,
     }
 }
@@ -166,6 +168,7 @@ proof fn step_add(e: Engine, id: int)
 {
     let e2 = after(e, Step::Add { request: toy_request(0) });
     assert(e2.seqs[id].tables =~= seq![Seq::<int>::empty()]);
+    assert(e2.seqs[id].freed =~= seq![0nat]);
     assert(e2.seqs =~= map![id => unseated(seq![7, 8, 9], 0, 0)]);
 }
 
@@ -183,6 +186,7 @@ proof fn step_admit(e: Engine)
         ),
 {
     let e2 = after(e, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] });
+    assert(e2.seqs[0].freed =~= seq![0nat]);
     assert(e2.seqs =~= map![0int => first_table(Seq::empty())]);
 }
 
@@ -358,6 +362,7 @@ proof fn step_preempt(e: Engine, t: Token)
 {
     let e2 = after(e, Step::Preempt { id: 0 });
     assert(e2.seqs[0].tables =~= seq![Seq::<int>::empty()]);
+    assert(e2.seqs[0].freed =~= seq![0nat]);
     assert(e2.seqs =~= map![0int => unseated(drawn(t), 3, 0)]);
 }
 
@@ -378,6 +383,7 @@ proof fn step_resume(e: Engine, t: Token)
     assert(drawn(t).take(2) =~= seq![7, 8]);
     assert(block_prefix(e, 0, 0).tokens == drawn(t).take(2));
     assert(is_hit(e, 0, 0, 0, 0));
+    assert(e2.seqs[0].freed =~= seq![0nat]);
     assert(e2.seqs =~= map![0int => resumed(t, seq![0])]);
 }
 
@@ -396,6 +402,7 @@ proof fn step_fork(e: Engine, t: Token)
 {
     let e2 = after(e, Step::Fork { parent: 0, logits_from: 2 });
     assert(e2.seqs[1].tables =~= seq![Seq::<int>::empty()]);
+    assert(e2.seqs[1].freed =~= seq![0nat]);
     assert(e2.seqs =~= map![0int => resumed(t, seq![0]), 1int => unseated(seq![7, 8, 9], 2, 2)]);
 }
 
@@ -422,6 +429,7 @@ proof fn step_share(e: Engine, t: Token)
     assert(drawn(t).take(2) =~= seq![7int, 8, 9].take(2));
     assert(e2.seqs[1].tables[0] =~= seq![0int]);
     assert(e2.seqs[1].tables =~= seq![seq![0int]]);
+    assert(e2.seqs[1].freed =~= seq![0nat]);
     assert(e2.seqs =~= map![0int => resumed(t, seq![0]), 1int => forked(seq![0])]);
 }
 
@@ -552,12 +560,35 @@ proof fn step_commit_last(e: Engine, t: Token, tokens: Map<int, Token>)
     assert(e2.plans =~= Seq::empty());
 }
 
-proof fn step_finish(e: Engine, t: Token, u: Token)
+proof fn step_slide(e: Engine, t: Token, u: Token)
     requires
         shows(
             e,
             2,
             map![0int => ended(t, u), 1int => dead(forked(seq![0, 2]))],
+            Seq::empty(),
+            cached_block(),
+        ),
+    ensures
+        enabled(e, Step::Slide { id: 0, group: 0 }),
+        shows(
+            after(e, Step::Slide { id: 0, group: 0 }),
+            2,
+            map![0int => slid(ended(t, u), 0), 1int => dead(forked(seq![0, 2]))],
+            Seq::empty(),
+            cached_block(),
+        ),
+{
+    let e2 = after(e, Step::Slide { id: 0, group: 0 });
+    assert(e2.seqs =~= map![0int => slid(ended(t, u), 0), 1int => dead(forked(seq![0, 2]))]);
+}
+
+proof fn step_finish(e: Engine, t: Token, u: Token)
+    requires
+        shows(
+            e,
+            2,
+            map![0int => slid(ended(t, u), 0), 1int => dead(forked(seq![0, 2]))],
             Seq::empty(),
             cached_block(),
         ),
@@ -792,7 +823,7 @@ proof fn part_mixed() -> (out: (Run, Set<int>, Token))
 proof fn part_finished() -> (out: (Run, Set<int>))
     ensures
         witnessed(out.0, out.1),
-        out.1 =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12],
+        out.1 =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 15],
         out.0.len() > 0,
         out.0.last().ran.len() == 0,
         shows(out.0.last().engine, 2, Map::empty(), Seq::empty(), cached_block()),
@@ -808,6 +839,9 @@ proof fn part_finished() -> (out: (Run, Set<int>))
     step_commit_last(x.last().engine, t, tokens);
     let x = lemma_move(x, Step::Commit { tokens }, k);
     let k = k.insert(6);
+    step_slide(x.last().engine, t, tokens[0]);
+    let x = lemma_move(x, Step::Slide { id: 0, group: 0 }, k);
+    let k = k.insert(15);
     step_finish(x.last().engine, t, tokens[0]);
     let x = lemma_move(x, Step::Finish { id: 0 }, k);
     let k = k.insert(12);
@@ -820,7 +854,7 @@ proof fn part_finished() -> (out: (Run, Set<int>))
 /// All kinds of steps, by one faithful execution.
 pub proof fn theorem_witness() -> (x: Run)
     ensures
-        witnessed(x, Set::range(0, 15)),
+        witnessed(x, Set::range(0, 16)),
 {
     hide(after);
     hide(enabled);
@@ -843,12 +877,12 @@ pub proof fn theorem_witness() -> (x: Run)
 
 proof fn lemma_all_kinds(k: Set<int>)
     requires
-        forall|i: int| 0 <= i < 15 <==> #[trigger] k.contains(i),
+        forall|i: int| 0 <= i < 16 <==> #[trigger] k.contains(i),
     ensures
-        k == Set::range(0int, 15),
+        k == Set::range(0int, 16),
 {
-    vstd::set_lib::lemma_int_range(0, 15);
-    assert(k =~= Set::range(0int, 15));
+    vstd::set_lib::lemma_int_range(0, 16);
+    assert(k =~= Set::range(0int, 16));
 }
 
 } // verus!

@@ -1,10 +1,8 @@
 //! What the guarantee is relative to.
-//!
 //! A *deployment* is everything that a receipt's id hashes: the weights (by content), model configuration,
 //! dtypes, quantisation, schedule classes (splits, split-K, reduction orders), certificates, block size,
 //! backend and device kind, tensor-parallel degree, and the versions of Triton, driver and pyvosti. In the
 //! theorems it is a type `D` (which model, kernels and sampler) with a value of `D::Weights`.
-//!
 //! Everything else is *free*, and must not change a bit: pool sizes, token budget, number of sequences,
 //! prefix cache on or off, graph padding, arrival order, other requests, salts. None of it occurs in
 //! `same_request` (theorem.rs): the theorems hold whatever it is, in either execution.
@@ -30,13 +28,17 @@ impl Request {
     }
 }
 
-/// The KV memory: for each group `g` of layers, `num_blocks[g]` blocks of `block_size` positions.
-pub struct Shape { pub block_size: nat, pub num_blocks: Seq<nat> }
+/// The KV memory: for each group `g` of layers, `num_blocks[g]` blocks of `block_size` positions. In it a row
+/// sees the last `windows[g]` positions, its own among them; 0: all positions up to its own.
+pub struct Shape { pub block_size: nat, pub num_blocks: Seq<nat>, pub windows: Seq<nat> }
 /// The place of one position's KV in the memory of one group of layers.
 pub struct Slot { pub group: int, pub block: int, pub offset: int }
 
+/// The first position that a row at position `p` sees.
+pub open spec fn first_seen(window: nat, p: int) -> int { if 0 < window <= p { p - window + 1 } else { 0 } }
+
 impl Shape {
-    pub open spec fn groups(self) -> nat { self.num_blocks.len() }
+    pub open spec fn groups(self) -> nat { self.windows.len() }
     /// Where `table`, a block table of group `group`, puts `position`.
     pub open spec fn slot(self, group: int, table: Seq<int>, position: int) -> Slot {
         let size = self.block_size as int;

@@ -24,21 +24,21 @@ pub open spec fn is_row(plan: Seq<Chunk>, c: int, p: int) -> bool {
     0 <= c < plan.len() && plan[c].first <= p < plan[c].end()
 }
 
-/// Position `p` of chunk `c` is a row, or in the past of one.
-pub open spec fn is_read(plan: Seq<Chunk>, c: int, p: int) -> bool {
-    0 <= c < plan.len() && 0 <= p < plan[c].end()
+/// In group `g`, position `p` of chunk `c` is a row, or a row sees it.
+pub open spec fn is_read(shape: Shape, plan: Seq<Chunk>, c: int, p: int, g: int) -> bool {
+    0 <= c < plan.len() && first_seen(shape.windows[g], plan[c].first as int) <= p < plan[c].end()
 }
 
-/// Tables in range cover every row and its past; and a slot that a row writes is no other row's, nor in the
-/// past of another sequence (in its own, later rows read it: a chunk's rows see each other). Proved of every
-/// plan that the engine makes (`theorem_memory`); the kernels rely on it.
+/// Tables in range cover every row and its past; and a slot that a row writes is no other row's, nor seen by
+/// another sequence (in its own, later rows see it). Proved of every plan that the engine makes
+/// (`theorem_memory`); the kernels rely on it.
 pub open spec fn plan_wf(shape: Shape, plan: Seq<Chunk>) -> bool {
     &&& shape.block_size > 0
     &&& forall|c: int, g: int| 0 <= c < plan.len() && 0 <= g < shape.groups()
         ==> shape.covers(g, #[trigger] plan[c].tables[g], plan[c].end())
     &&& forall|c: int, p: int, d: int, q: int, g: int|
         #![trigger place(shape, plan, c, p, g), place(shape, plan, d, q, g)]
-        is_row(plan, c, p) && is_read(plan, d, q) && 0 <= g < shape.groups() && (c, p) != (d, q)
+        is_row(plan, c, p) && is_read(shape, plan, d, q, g) && 0 <= g < shape.groups() && (c, p) != (d, q)
             ==> place(shape, plan, c, p, g) != place(shape, plan, d, q, g)
 }
 
@@ -82,7 +82,7 @@ impl<D: Model> Execution<D> {
 pub trait Kernels: Model {
     spec fn executes(x: Execution<Self>) -> bool;
     proof fn contract(x: Execution<Self>)
-        requires x.shape.groups() == Self::groups(), plan_wf(x.shape, x.plan), Self::executes(x),
+        requires x.shape.windows == Self::windows(), plan_wf(x.shape, x.plan), Self::executes(x),
         ensures x.rows_computed();
 }
 

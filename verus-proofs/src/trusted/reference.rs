@@ -8,14 +8,26 @@ verus! {
 /// `Kv` is what one position leaves in one group of layers for later positions to read.
 pub trait Model: Sized {
     type Weights; type Kv; type Logits;
-    /// How many groups of layers (each has its own block tables).
-    spec fn groups() -> nat;
+    /// By group of layers (each has its own block tables): how far back a row sees, as in `Shape`.
+    spec fn windows() -> Seq<nat>;
     /// One position: from the KV of all earlier ones (`past[position][group]`) and its token to its own
     /// KV (by group) and its row of logits.
     spec fn forward(w: Self::Weights, past: Seq<Seq<Self::Kv>>, t: Token) -> (Seq<Self::Kv>, Self::Logits);
     /// Obligation: a position leaves KV in every group.
     proof fn forward_fills_groups(w: Self::Weights, past: Seq<Seq<Self::Kv>>, t: Token)
-        ensures Self::forward(w, past, t).0.len() == Self::groups();
+        ensures Self::forward(w, past, t).0.len() == Self::windows().len();
+    /// Obligation: what a row does not see does not matter.
+    proof fn forward_sees_windows(
+        w: Self::Weights, past: Seq<Seq<Self::Kv>>, other: Seq<Seq<Self::Kv>>, t: Token)
+        requires same_seen(Self::windows(), past, other),
+        ensures Self::forward(w, past, t) == Self::forward(w, other, t);
+}
+
+/// Two pasts that a row cannot tell apart.
+pub open spec fn same_seen<Kv>(windows: Seq<nat>, past: Seq<Seq<Kv>>, other: Seq<Seq<Kv>>) -> bool {
+    past.len() == other.len() && forall|g: int, p: int| 0 <= g < windows.len()
+        && first_seen(windows[g], past.len() as int) <= p < past.len()
+        ==> #[trigger] past[p][g] == other[p][g]
 }
 
 /// The KV of every position of `tokens`: the meaning of "cached KV is tied to its token prefix".

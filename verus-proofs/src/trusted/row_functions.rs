@@ -26,8 +26,8 @@ pub trait RowFunctions: Sized {
     spec fn linear(w: Self::Weights, weight: int, x: Self::Row) -> Self::Row; // cert: linear
     spec fn rope(w: Self::Weights, weight: int, position: nat, x: Self::Row) -> Self::Row; // cert: rope
     spec fn store(x: Self::Row) -> Self::Cell; // cert: store
-    /// `cells`: of positions `0..=position`, its own last.
-    spec fn attention(layer: Layer, x: Self::Row, cells: Seq<Self::Cell>) -> Self::Row; // cert: attention
+    /// `cells`: of the positions that a row at position `p` sees, its own last.
+    spec fn attention(l: Layer, p: nat, x: Self::Row, cells: Seq<Self::Cell>) -> Self::Row; // cert: attention
     spec fn add(x: Self::Row, y: Self::Row) -> Self::Row; // cert: add
     spec fn gate(x: Self::Row) -> Self::Row; // cert: gate
     spec fn head(w: Self::Weights, weight: int, x: Self::Row) -> Self::Logits; // cert: head
@@ -41,14 +41,10 @@ pub open spec fn value<R: RowFunctions>(
 ) -> R::Row {
     let x = read(l.reads[0]);
     match l.kernel {
-        Kernel::Embed => R::embed(w, l.weight, token),
-        Kernel::Norm => R::norm(w, l.weight, x),
-        Kernel::Linear => R::linear(w, l.weight, x),
-        Kernel::Rope => R::rope(w, l.weight, p, x),
-        Kernel::Attention => R::attention(l.layer, x, cells),
-        Kernel::Add => R::add(x, read(l.reads[1])),
-        Kernel::Gate => R::gate(x),
-        Kernel::Store | Kernel::Head => x,
+        Kernel::Embed => R::embed(w, l.weight, token), Kernel::Norm => R::norm(w, l.weight, x),
+        Kernel::Linear => R::linear(w, l.weight, x), Kernel::Rope => R::rope(w, l.weight, p, x),
+        Kernel::Attention => R::attention(l.layer, p, x, cells), Kernel::Add => R::add(x, read(l.reads[1])),
+        Kernel::Gate => R::gate(x), Kernel::Store | Kernel::Head => x,
     }
 }
 
@@ -68,11 +64,12 @@ pub struct Launched<R: RowFunctions> {
 impl<R: RowFunctions> Launched<R> {
     /// The launch's value for row (`c`, `p`); attention reads the row's own block tables.
     pub open spec fn value(self, c: int, p: int) -> R::Row {
-        let l = self.launch.layer;
-        let cell = |q: int| (self.before.memory)(place(self.shape, self.plan, c, q, l.group))[l.index];
+        let (l, shape) = (self.launch.layer, self.shape);
+        let first = first_seen(shape.windows[l.group], p);
+        let cell = |j: int| (self.before.memory)(place(shape, self.plan, c, first + j, l.group))[l.index];
         let token = self.plan[c].tokens[p - self.plan[c].first];
         let read = |b: Buffer| (self.before.buffers)(c, p, b);
-        value::<R>(self.weights, self.launch, token, p as nat, read, Seq::new((p + 1) as nat, cell))
+        value::<R>(self.weights, self.launch, token, p as nat, read, Seq::new((p + 1 - first) as nat, cell))
     }
     pub open spec fn stores_to(self, c: int, p: int, s: Slot) -> bool {
         is_row(self.plan, c, p) && place(self.shape, self.plan, c, p, self.launch.layer.group) == s
@@ -102,8 +99,7 @@ impl<R: RowFunctions> Launched<R> {
 pub trait Launches: RowFunctions {
     spec fn launches(x: Launched<Self>) -> bool;
     proof fn launch_contract(x: Launched<Self>)
-        requires plan_wf(x.shape, x.plan), Self::launches(x),
-        ensures x.keeps_contract();
+        requires plan_wf(x.shape, x.plan), Self::launches(x), ensures x.keeps_contract();
 }
 
 } // verus!

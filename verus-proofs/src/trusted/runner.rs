@@ -1,5 +1,4 @@
 //! The runner, between engine and device: the hypothesis `runner_faithful`, stated once, here.
-//!
 //! Exec code of the engine cannot know what Python ran. The theorems assume of the runner (short enough to
 //! check against this page) that every move of the whole system is one of `system_next`:
 //! - each plan is executed at most once, in the order of scheduling, unmodified: its rows, and nothing else,
@@ -99,9 +98,8 @@ pub open spec fn drew<D: Sampler>(s: System<D>, tokens: Map<int, Token>) -> bool
 /// The engine makes a step, and the runner goes along. `initial`: of an Add or Fork; `w`: of a Load.
 pub open spec fn moved<D: Sampler>(s: System<D>, step: Step, initial: D::State, w: D::Weights) -> System<D> {
     let (engine, id) = (after(s.engine, step), s.engine.next_id);
-    let restarted = |id: int| if s.engine.has(id) {
-        new_record::<D>(w, s.log[id].request, s.log[id].initial)
-    } else { s.log[id] };
+    let fresh = |id: int| new_record::<D>(w, s.log[id].request, s.log[id].initial);
+    let restarted = |id: int| if s.engine.has(id) { fresh(id) } else { s.log[id] };
     match step {
         Step::Add { .. } | Step::Fork { .. } => System { engine, log: s.log.insert(id,
             new_record::<D>(s.weights, engine.seqs[id].request, initial)), ..s },
@@ -119,7 +117,7 @@ pub open spec fn can_move<D: Sampler>(s: System<D>, step: Step) -> bool {
 }
 
 pub open spec fn system_init<D: Sampler>(s: System<D>) -> bool {
-    &&& init(s.engine) && s.engine.groups() == D::groups()
+    &&& init(s.engine) && s.engine.shape.windows == D::windows()
     &&& s.ran == Seq::<Outcome<D>>::empty() && s.log == Map::<int, Record<D>>::empty()
 }
 

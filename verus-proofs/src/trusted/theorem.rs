@@ -1,6 +1,5 @@
 //! What is proved. `x`, `y`: faithful executions of the whole system, of any length, with any other requests,
 //! pools, budgets and schedules.
-//!
 //! Assumed: the kernel contract (`Kernels`, or `Launches` below it), the runner (`runner_faithful`), that
 //! Verus, its library and Z3 are sound. That the engine's code follows the machine of model/ is proved in
 //! vosti-engine: `theorem_engine_refines`.
@@ -40,14 +39,12 @@ pub open spec fn agree<D: Sampler>(a: Record<D>, b: Record<D>) -> bool {
 /// Theorem 1, determinism. In any two executions under one deployment, a request's logits, at every position
 /// (of the prompt too) that both deliver, and its tokens are the same, bit for bit.
 pub proof fn theorem_determinism<D: Kernels + Sampler>(a: At<D>, b: At<D>)
-    requires a.ok(), b.ok(), same_request(a.record(), b.record()),
-    ensures agree(a.record(), b.record()),
+    requires a.ok(), b.ok(), same_request(a.record(), b.record()), ensures agree(a.record(), b.record()),
 { lemma_determinism(a, b) }
 
 /// Theorem 2, reference. They are what the model, one token after the other and alone, gives.
 pub proof fn theorem_reference<D: Kernels + Sampler>(a: At<D>)
-    requires a.ok(),
-    ensures ({
+    requires a.ok(), ensures ({
         let (r, tokens) = (a.record(), a.record().stream.tokens);
         let outputs = (tokens.len() - r.request.prompt.len()) as nat;
         &&& r.stream == reference::<D>(r.weights, r.request.prompt, r.initial, outputs)
@@ -59,8 +56,7 @@ pub proof fn theorem_reference<D: Kernels + Sampler>(a: At<D>)
 /// Theorem 3, completeness. A finished request ended exactly where it was to end, and was given every row of
 /// logits that it asked for: prefix hits skip none.
 pub proof fn theorem_complete<D: Kernels + Sampler>(a: At<D>)
-    requires a.ok(), a.record().finished,
-    ensures ({
+    requires a.ok(), a.record().finished, ensures ({
         let (r, tokens) = (a.record(), a.record().stream.tokens);
         &&& r.request.ends(tokens)
         &&& forall|m: int| 0 <= m < tokens.len() ==> !r.request.ends(#[trigger] tokens.take(m))
@@ -78,12 +74,12 @@ pub proof fn theorem_cache_transparent<D: Kernels + Sampler>(a: At<D>, off: At<D
     ensures agree(a.record(), off.record()),
 { lemma_determinism(a, off) }
 
-/// Theorem 5, isolation of values. All KV that a request's rows are computed from, cached, shared or its own,
-/// was written by a request of its own salt, for its own token prefix.
+/// Theorem 5, isolation of values. All KV that a request's rows, from the next on, can see, cached, shared or
+/// its own, was written by a request of its own salt, for its own token prefix.
 pub proof fn theorem_isolation<D: Kernels + Sampler>(x: Seq<System<D>>, i: int, id: int, g: int, p: int)
     requires
         runner_faithful(x), 0 <= i < x.len(), x[i].engine.has(id),
-        0 <= g < x[i].engine.groups(), 0 <= p < x[i].engine.seqs[id].computed,
+        0 <= g < x[i].engine.groups(), x[i].engine.seen_from(id, g) <= p < x[i].engine.seqs[id].computed,
     ensures ({
         let (e, slot) = (x[i].engine, x[i].engine.slot(id, g, p));
         &&& e.content.dom().contains(slot)
@@ -107,17 +103,13 @@ pub proof fn theorem_isolation_of_hits(e: Engine, e2: Engine, step: Step, salt: 
 /// Theorem 7, memory. The plan that the device gets is well-formed; what a plan in flight writes is in blocks
 /// that no other table has, nor the cache; free + referenced + cached blocks are all blocks.
 pub proof fn theorem_memory<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
-    requires runner_faithful(x), 0 <= i < x.len(),
-    ensures
+    requires runner_faithful(x), 0 <= i < x.len(), ensures
         x[i].ran.len() < x[i].engine.plans.len() ==> plan_wf(x[i].engine.shape, device_plan(x[i])),
         forall|n: int, id: int, g: int, p: int| #[trigger] row_in_flight(x[i].engine, n, id, g, p)
             ==> private_block(x[i].engine, id, g, p),
         forall|g: int| 0 <= g < x[i].engine.groups() ==> #[trigger] free_blocks(x[i].engine, g).len()
             + referenced_blocks(x[i].engine, g).len() + cached_blocks(x[i].engine, g).len()
             == x[i].engine.shape.num_blocks[g],
-{
-    lemma_execution(x, i);
-    lemma_memory(x[i]);
-}
+{ lemma_execution(x, i); lemma_memory(x[i]) }
 
 } // verus!
