@@ -98,7 +98,7 @@ CLAUSES: dict[tuple[str, str], list[tuple[tuple[str, ...], str]]] = {
             """forall|g: int, r: int, i: int, pos: int|
                 0 <= g < self.groups@.len() && 0 <= r < p.rows@.len()
                 && 0 <= i < self.seqs@.len() && self.seqs@[i].phase is Running
-                && 0 <= pos < self.seqs@[i].computed
+                && self.kept(g, i) <= pos < self.seqs@[i].computed
                 ==> self.row_slot(g, p.rows@[r]) != self.past(g, i, pos)""",
         ),
     ],
@@ -106,7 +106,13 @@ CLAUSES: dict[tuple[str, str], list[tuple[tuple[str, ...], str]]] = {
     (CONTRACT, "is_row"): [
         ((*SLOTS, *PAST), "0 <= c < plan.len() && plan[c].first <= p < plan[c].end()"),
     ],
-    (CONTRACT, "is_read"): [(SLOTS, "0 <= c < plan.len() && 0 <= p < plan[c].end()")],
+    (CONTRACT, "is_read"): [
+        (
+            SLOTS,
+            """0 <= c < plan.len()
+                && first_seen(shape.windows[g], plan[c].first as int) <= p < plan[c].end()""",
+        ),
+    ],
     (CONTRACT, "plan_wf"): [
         (COVER, "shape.block_size > 0"),
         (
@@ -117,7 +123,7 @@ CLAUSES: dict[tuple[str, str], list[tuple[tuple[str, ...], str]]] = {
         (
             (*SLOTS, *PAST),
             """forall|c: int, p: int, d: int, q: int, g: int|
-                is_row(plan, c, p) && is_read(plan, d, q) && 0 <= g < shape.groups()
+                is_row(plan, c, p) && is_read(shape, plan, d, q, g) && 0 <= g < shape.groups()
                 && (c, p) != (d, q) ==> place(shape, plan, c, p, g) != place(shape, plan, d, q, g)
             """,
         ),

@@ -14,11 +14,20 @@ use vstd::prelude::*;
 verus! {
 
 #[verifier::rlimit(1)]
-proof fn probe_model<D: Model>(w: D::Weights, past: Seq<Seq<D::Kv>>, t: Token)
+proof fn probe_model<D: Model>(
+    w: D::Weights,
+    past: Seq<Seq<D::Kv>>,
+    other: Seq<Seq<D::Kv>>,
+    t: Token,
+)
+    requires
+        same_seen(D::windows(), past, other),
+        past != other,
     ensures
         false,
 {
     D::forward_fills_groups(w, past, t);
+    D::forward_sees_windows(w, past, other, t);
 }
 
 #[verifier::rlimit(1)]

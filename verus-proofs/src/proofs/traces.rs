@@ -1,5 +1,6 @@
 //! Steps in a row: for the proofs that code refines the machine.
 use crate::model::*;
+use crate::proofs::blocks::*;
 use crate::proofs::engine::*;
 use vstd::prelude::*;
 
@@ -259,6 +260,94 @@ pub proof fn lemma_takes_gains(e: Engine, id: int, gains: Seq<Seq<int>>, n: int)
     lemma_moves_trans(e, e1, e2, true);
     assert(e2.seqs[id].tables =~= gained(s, gains, n).tables);
     assert(e2.seqs =~= e.seqs.insert(id, e2.seqs[id]));
+    e2
+}
+
+/// Of the tables of sequence `s`, that of group `g` has given back its first `n` blocks.
+pub open spec fn freed_to(s: Sequence, g: int, n: nat) -> Sequence {
+    Sequence { freed: s.freed.update(g, n), ..s }
+}
+
+/// A block table gives back its first blocks, up to `n` of them, of which no later row sees any.
+pub proof fn lemma_slides(e: Engine, id: int, g: int, n: nat) -> (e2: Engine)
+    requires
+        inv(e),
+        e.has(id),
+        0 <= g < e.groups(),
+        e.seqs[id].freed[g] <= n,
+        n == e.seqs[id].freed[g] || n * e.shape.block_size <= e.seen_from(id, g),
+    ensures
+        rearranges(e, e2),
+        e2 == e.put(id, freed_to(e.seqs[id], g, n)),
+    decreases n - e.seqs[id].freed[g],
+{
+    let s = e.seqs[id];
+    assert(inv_sequence(e, s));
+    if n == s.freed[g] {
+        lemma_stays(e);
+        assert(s.freed.update(g, n) =~= s.freed);
+        assert(e.seqs.insert(id, s) =~= e.seqs);
+        return e;
+    }
+    let fewer = (n - 1) as nat;
+    lemma_block_starts(e.shape.block_size, fewer, n as int);
+    let e1 = lemma_slides(e, id, g, fewer);
+    let step = Step::Slide { id, group: g };
+    assert(e1.seqs[id].freed[g] == fewer);
+    lemma_moves_on(e, e1, step, true);
+    assert(s.freed.update(g, fewer).update(g, n) =~= s.freed.update(g, n));
+    assert(after(e1, step).seqs =~= e.put(id, freed_to(s, g, n)).seqs);
+    after(e1, step)
+}
+
+/// Sequence `s`, of whose tables the first `n` have given back as many blocks as `freed` says.
+pub open spec fn freed_as(s: Sequence, freed: Seq<nat>, n: int) -> Sequence {
+    let mixed = Seq::new(
+        s.freed.len(),
+        |g: int|
+            if g < n {
+                freed[g]
+            } else {
+                s.freed[g]
+            },
+    );
+    Sequence { freed: mixed, ..s }
+}
+
+/// The block tables of a sequence give back their first blocks, in the first `n` groups.
+pub proof fn lemma_slides_all(e: Engine, id: int, freed: Seq<nat>, n: int) -> (e2: Engine)
+    requires
+        inv(e),
+        e.has(id),
+        0 <= n <= e.groups(),
+        forall|g: int|
+            0 <= g < n ==> {
+                &&& e.seqs[id].freed[g] <= #[trigger] freed[g]
+                &&& freed[g] == e.seqs[id].freed[g] || freed[g] * e.shape.block_size <= e.seen_from(
+                    id,
+                    g,
+                )
+            },
+    ensures
+        rearranges(e, e2),
+        e2 == e.put(id, freed_as(e.seqs[id], freed, n)),
+    decreases n,
+{
+    let s = e.seqs[id];
+    assert(inv_sequence(e, s));
+    if n == 0 {
+        lemma_stays(e);
+        assert(freed_as(s, freed, n).freed =~= s.freed);
+        assert(e.seqs.insert(id, s) =~= e.seqs);
+        return e;
+    }
+    let g = n - 1;
+    let e1 = lemma_slides_all(e, id, freed, g);
+    lemma_moves_inv(e, e1, true);
+    let e2 = lemma_slides(e1, id, g, freed[g]);
+    lemma_moves_trans(e, e1, e2, true);
+    assert(e2.seqs[id].freed =~= freed_as(s, freed, n).freed);
+    assert(e2.seqs =~= e.put(id, freed_as(s, freed, n)).seqs);
     e2
 }
 
