@@ -21,12 +21,14 @@ use vstd::prelude::*;
 verus! {
 
 impl LayerGroup {
-    /// All tables empty, all blocks free. `prefix_cache`: register full blocks for reuse.
+    /// All tables empty, all blocks free. `window`: how many positions, its own included, a row
+    /// sees, or 0. `prefix_cache`: register full blocks for reuse.
     pub fn new(
         num_blocks: u32,
         block_size: u32,
         seats: u32,
         row_len: u32,
+        window: u32,
         prefix_cache: bool,
     ) -> (g: Self)
         requires
@@ -35,13 +37,14 @@ impl LayerGroup {
             num_blocks * block_size < 0xffff_ffff,
             seats * row_len <= 0xffff_ffff,
         ensures
-            g.created(num_blocks, block_size, seats, row_len, prefix_cache),
+            g.created(num_blocks, block_size, seats, row_len, window, prefix_cache),
     {
         Self::with_buckets(
             num_blocks,
             block_size,
             seats,
             row_len,
+            window,
             prefix_cache,
             mask_for(num_blocks),
         )
@@ -53,6 +56,7 @@ impl LayerGroup {
         block_size: u32,
         seats: u32,
         row_len: u32,
+        window: u32,
         prefix_cache: bool,
         mask: u32,
     ) -> (g: Self)
@@ -63,7 +67,7 @@ impl LayerGroup {
             seats * row_len <= 0xffff_ffff,
             mask < 0xffff_ffff,
         ensures
-            g.created(num_blocks, block_size, seats, row_len, prefix_cache),
+            g.created(num_blocks, block_size, seats, row_len, window, prefix_cache),
     {
         proof {
             lemma_factors(num_blocks as int, block_size as int);
@@ -75,9 +79,11 @@ impl LayerGroup {
             pool: BlockPool::new(num_blocks),
             tree: PrefixTree::new(num_blocks, size, mask),
             tables: BlockTables::new(seats, row_len),
+            freed: vec![0; seats as usize],
             sealed: vec![0; seats as usize],
             anchor: vec![0; seats as usize],
             block_size: size,
+            window: window as usize,
             prefix_cache,
             content,
         };
@@ -216,7 +222,7 @@ impl LayerGroup {
             b < self.num_blocks(),
     {
         proof {
-            assert(self.state().entry(seat as int, i as int));
+            assert(self.state().rows[seat as int][i as int] < self.state().n());
         }
         self.tables.get(seat, i)
     }

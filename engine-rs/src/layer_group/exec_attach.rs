@@ -40,6 +40,7 @@ impl LayerGroup {
             k * final(self).block_size() <= tokens@.len(),
             final(self).seat(seat as int).table.len() == k,
             final(self).seat(seat as int).sealed == k,
+            final(self).seat(seat as int).freed == 0,
             holds(final(self).seat(seat as int), tokens@, k * final(self).block_size()),
             forall|i: int|
                 0 <= i < k ==> old(self).cached(
@@ -92,6 +93,7 @@ impl LayerGroup {
                 max == min(max_blocks as int, st.row_len),
                 self.inv(),
                 self.prefix_cache == was.prefix_cache,
+                self.window == was.window,
                 self.state().only(st, s),
                 self.state().tree == st.tree,
                 self.state().content == st.content,
@@ -100,6 +102,7 @@ impl LayerGroup {
                 start <= tokens@.len(),
                 self.state().rows[s].len() == k,
                 self.state().sealed[s] == k,
+                self.state().freed[s] == 0,
                 parent < st.tree.prefixes.len(),
                 st.tree.prefixes[parent as int] == tokens@.take(start as int),
                 parent == self.state().anchor[s],
@@ -168,11 +171,13 @@ impl LayerGroup {
             from != seat,
             old(self).seat(seat as int).table.len() == 0,
             k <= old(self).seat(from as int).sealed,
+            k > 0 ==> old(self).seat(from as int).freed == 0,
         ensures
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
             final(self).seat(seat as int).table == old(self).seat(from as int).table.take(k as int),
             final(self).seat(seat as int).sealed == k,
+            final(self).seat(seat as int).freed == 0,
             final(self).seat(seat as int).kv == old(self).seat(from as int).kv.take(
                 k * old(self).block_size(),
             ),
@@ -205,11 +210,14 @@ impl LayerGroup {
                 sealed == st.sealed[from as int],
                 self.inv(),
                 self.prefix_cache == was.prefix_cache,
+                self.window == was.window,
                 self.state().only(st, s),
                 self.state().tree == st.tree,
                 self.state().content == st.content,
                 self.state().rows[s] == st.rows[from as int].take(i as int),
                 self.state().sealed[s] == i,
+                self.state().freed[s] == 0,
+                k > 0 ==> st.freed[from as int] == 0,
                 self.state().pool.order == st.pool.order,
                 self.state().pool.plain == st.pool.plain,
                 self.updates() == was.updates() + appended(s, self.state().rows[s], 0, i as int),
@@ -253,7 +261,16 @@ impl LayerGroup {
         }
         proof {
             lemma_others(st, self.state(), s);
-            lemma_kv_prefix(st.content, self.state().rows[s], st.rows[from as int], st.size);
+            lemma_kv_prefix(st.content, self.state().rows[s], st.rows[from as int], st.size, 0);
+            if k == 0 {
+                let held = self.state().rows[s].len();
+                assert(k * st.size == 0 && held * st.size == 0) by (nonlinear_arith)
+                    requires
+                        k == 0,
+                        held == 0,
+                ;
+                assert(self.seat(s).kv =~= was.seat(from as int).kv.take(k * st.size));
+            }
         }
     }
 }

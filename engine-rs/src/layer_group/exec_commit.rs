@@ -34,6 +34,8 @@ impl LayerGroup {
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
             final(self).seat(seat as int).table == old(self).seat(seat as int).table,
+            final(self).seat(seat as int).freed == old(self).seat(seat as int).freed,
+            final(self).seat(seat as int).kept == old(self).seat(seat as int).kept,
             final(self).seat(seat as int).sealed == old(self).seat(seat as int).sealed,
             final(self).seat(seat as int).kv.len() == old(self).seat(seat as int).kv.len(),
             forall|p: int|
@@ -81,6 +83,8 @@ impl LayerGroup {
             holds(final(self).seat(seat as int), tokens@, to as int),
             final(self).seat(seat as int).sealed == to as nat / old(self).block_size(),
             final(self).seat(seat as int).table == old(self).seat(seat as int).table,
+            final(self).seat(seat as int).freed == old(self).seat(seat as int).freed,
+            final(self).seat(seat as int).kept == old(self).seat(seat as int).kept,
             final(self).seat(seat as int).kv.len() == old(self).seat(seat as int).kv.len(),
             forall|p: int|
                 to <= p < old(self).seat(seat as int).kv.len() ==> #[trigger] final(self).seat(
@@ -123,8 +127,10 @@ impl LayerGroup {
         let ghost mut k: int = first as int;
         proof {
             assert(written == st.put_all(s, from as int, to as int, f));
-            assert forall|p: int| 0 <= p < to implies #[trigger] seat_view(written, s).kv[p]
-                == Some(tokens@.take(p + 1)) by {}
+            assert forall|p: int| st.kept(s) <= p < to implies #[trigger] seat_view(
+                written,
+                s,
+            ).kv[p] == Some(tokens@.take(p + 1)) by {}
         }
         while to - start >= size
             invariant
@@ -133,9 +139,11 @@ impl LayerGroup {
                 seat < written.rows.len() == written.sealed.len(),
                 size == written.size,
                 self.prefix_cache == was.prefix_cache,
+                self.window == was.window,
                 self.updates() == was.updates(),
                 self.state().only(written, s),
                 self.state().rows == written.rows,
+                self.state().freed == written.freed,
                 self.state().content == written.content,
                 self.state().pool == written.pool,
                 self.state().sealed[s] == k,

@@ -45,6 +45,7 @@ impl LayerGroup {
                 }
                 &&& w.table.take(m) == v.table
                 &&& w.sealed == v.sealed
+                &&& w.freed == v.freed && w.kept == v.kept
                 &&& w.kv.len() == w.table.len() * old(self).block_size()
                 &&& v.kv.len() <= w.kv.len()
                 &&& w.kv.take(v.kv.len() as int) == v.kv
@@ -86,9 +87,11 @@ impl LayerGroup {
                 n > m ==> n - m <= st.pool.order.len(),
                 self.inv(),
                 self.prefix_cache == was.prefix_cache,
+                self.window == was.window,
                 self.state().only(st, s),
                 self.state().content == st.content,
                 self.state().sealed == st.sealed,
+                self.state().freed == st.freed,
                 self.state().rows[s].len() == i,
                 self.state().rows[s].take(m) == st.rows[s],
                 self.state().pool.order.len() == st.pool.order.len() - (i - m),
@@ -120,7 +123,7 @@ impl LayerGroup {
         }
         proof {
             lemma_others(st, self.state(), s);
-            lemma_kv_prefix(st.content, st.rows[s], self.state().rows[s], st.size);
+            lemma_kv_prefix(st.content, st.rows[s], self.state().rows[s], st.size, st.kept(s));
         }
         true
     }
@@ -134,6 +137,7 @@ impl LayerGroup {
             final(self).same_but(old(self), seat as int),
             final(self).same_cached(old(self)),
             final(self).seat(seat as int).table.len() == 0,
+            final(self).seat(seat as int).freed == 0,
             final(self).seat(seat as int).sealed == 0,
             final(self).seat(seat as int).kv.len() == 0,
             final(self).num_free() >= old(self).num_free(),
@@ -142,6 +146,7 @@ impl LayerGroup {
         let ghost was = *self;
         let ghost st = self.state();
         let ghost s = seat as int;
+        let freed = self.freed[seat];
         let mut len = self.tables.len(seat);
         while len > 0
             invariant
@@ -151,16 +156,23 @@ impl LayerGroup {
                 seat < st.rows.len(),
                 self.inv(),
                 self.prefix_cache == was.prefix_cache,
+                self.window == was.window,
                 self.state().only(st, s),
                 self.state().tree == st.tree,
                 self.state().content == st.content,
                 self.state().rows[s].len() == len,
+                len > 0 ==> self.state().freed[s] == freed,
                 self.state().pool.order.len() >= st.pool.order.len(),
                 self.updates() == was.updates(),
             decreases len,
         {
             self.pop(seat);
-            len -= 1;
+            len =
+            if len > freed + 1 {
+                len - 1
+            } else {
+                0
+            };
         }
         proof {
             lemma_others(st, self.state(), s);

@@ -30,6 +30,7 @@ impl LayerGroup {
         &&& self.inv()
         &&& self.state() == st
         &&& self.prefix_cache == old.prefix_cache
+        &&& self.window == old.window
     }
 
     /// Appends the sealed block `b`; `anchor` is the node of the prefix that it ends.
@@ -110,21 +111,23 @@ impl LayerGroup {
         }
         let b = self.tables.pop(seat);
         let left = self.tables.len(seat);
-        if self.sealed[seat] > left {
-            self.sealed.set(seat, left);
+        if left > self.freed[seat] {
+            if self.sealed[seat] > left {
+                self.sealed.set(seat, left);
+            }
+            self.anchor.set(seat, NO_ANCHOR);
+        } else {
+            self.tables.clear(seat);
+            self.freed.set(seat, 0);
+            self.sealed.set(seat, 0);
+            self.anchor.set(seat, 0);
         }
-        self.anchor.set(
-            seat,
-            if left == 0 {
-                0
-            } else {
-                NO_ANCHOR
-            },
-        );
         let registered = self.tree.id(b) != 0;
         self.pool.release(b, registered, Ghost((seat as int, len)));
         proof {
             assert(self.sealed@ =~= st.pop(seat as int).sealed);
+            assert(self.freed@ =~= st.pop(seat as int).freed);
+            assert(self.tables.rows() =~= st.pop(seat as int).rows);
         }
     }
 
@@ -141,6 +144,7 @@ impl LayerGroup {
         ensures
             final(self).inv(),
             final(self).prefix_cache == old(self).prefix_cache,
+            final(self).window == old(self).window,
             final(self).updates() == old(self).updates(),
             sealed_next(
                 old(self).state(),
@@ -166,7 +170,16 @@ impl LayerGroup {
             }
             self.tables.lemma_bounds();
             lemma_next_block(tokens@, size, sealed as int);
-            lemma_holds_filled(st.content, st.rows[s], tokens@, size, start + size, sealed as int);
+            assert(st.freed[s] <= sealed);
+            lemma_holds_filled(
+                st.content,
+                st.rows[s],
+                st.freed[s] as int,
+                tokens@,
+                size,
+                start + size,
+                sealed as int,
+            );
             lemma_filled_last(st.content[b as int], prefix, size);
             assert(st.entry(s, sealed as int) && st.private(s, sealed as int));
             if parent != NO_ANCHOR {

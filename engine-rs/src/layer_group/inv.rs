@@ -19,6 +19,8 @@ pub ghost struct State {
     pub row_len: int,
     /// By seat: its table.
     pub rows: Seq<Seq<u32>>,
+    /// By seat: leading entries given back.
+    pub freed: Seq<usize>,
     pub sealed: Seq<usize>,
     pub anchor: Seq<u64>,
     pub pool: PoolView,
@@ -33,18 +35,31 @@ pub open spec fn filled(slots: Seq<Option<Seq<u32>>>, prefix: Seq<u32>, size: in
         0 <= o < size ==> #[trigger] slots[o] == Some(prefix.take(prefix.len() - size + o + 1))
 }
 
-/// By position: the content of the slots of a table.
-pub open spec fn kv_of(content: Seq<Seq<Option<Seq<u32>>>>, row: Seq<u32>, size: int) -> Seq<
-    Option<Seq<u32>>,
-> {
-    Seq::new((row.len() * size) as nat, |p: int| content[row[p / size] as int][p % size])
+/// By position: the content of the slots of a table, from position `kept` on.
+pub open spec fn kv_of(
+    content: Seq<Seq<Option<Seq<u32>>>>,
+    row: Seq<u32>,
+    size: int,
+    kept: int,
+) -> Seq<Option<Seq<u32>>> {
+    Seq::new(
+        (row.len() * size) as nat,
+        |p: int|
+            if p < kept {
+                None
+            } else {
+                content[row[p / size] as int][p % size]
+            },
+    )
 }
 
 pub open spec fn seat_view(st: State, s: int) -> SeatView {
     SeatView {
         table: st.rows[s],
+        freed: st.freed[s] as nat,
+        kept: st.kept(s) as nat,
         sealed: st.sealed[s] as nat,
-        kv: kv_of(st.content, st.rows[s], st.size),
+        kv: kv_of(st.content, st.rows[s], st.size, st.kept(s)),
     }
 }
 
@@ -64,6 +79,7 @@ impl State {
         &&& self.row_len == was.row_len
         &&& self.n() == was.n()
         &&& self.rows =~= was.rows.update(s, self.rows[s])
+        &&& self.freed =~= was.freed.update(s, self.freed[s])
         &&& self.sealed =~= was.sealed.update(s, self.sealed[s])
     }
 
@@ -71,13 +87,19 @@ impl State {
         self.pool.holders.len()
     }
 
-    /// `(s, i)` is an entry of a table.
+    /// `(s, i)` is an entry of a table, not given back.
     pub open spec fn entry(self, s: int, i: int) -> bool {
-        0 <= s < self.rows.len() && 0 <= i < self.rows[s].len()
+        0 <= s < self.rows.len() && self.freed[s] <= i < self.rows[s].len()
+    }
+
+    /// The first position of seat `s` whose block is not given back.
+    pub open spec fn kept(self, s: int) -> int {
+        self.freed[s] * self.size
     }
 
     pub open spec fn ok(self) -> bool {
         &&& self.sizes_ok()
+        &&& self.freed_ok()
         &&& self.pool.ok()
         &&& self.tree.ok(self.size)
         &&& self.entries_held()
@@ -94,6 +116,7 @@ impl State {
         &&& self.n() < 0xffff_ffff
         &&& self.tree.nodes.len() == self.n()
         &&& self.content.len() == self.n()
+        &&& self.freed.len() == self.rows.len()
         &&& self.sealed.len() == self.rows.len()
         &&& self.anchor.len() == self.rows.len()
         &&& self.rows.len() * self.row_len <= 0xffff_ffff
@@ -103,7 +126,18 @@ impl State {
                 <= self.row_len
     }
 
-    /// Whatever a table lists, that table holds.
+    /// A seat keeps its last sealed block, which its anchor stands for; and also what it gave back
+    /// is a block of the pool.
+    pub open spec fn freed_ok(self) -> bool {
+        &&& forall|s: int|
+            0 <= s < self.rows.len() ==> #[trigger] self.freed[s] < self.sealed[s] || self.freed[s]
+                == 0
+        &&& forall|s: int, i: int|
+            #![trigger self.rows[s][i]]
+            0 <= s < self.rows.len() && 0 <= i < self.rows[s].len() ==> self.rows[s][i] < self.n()
+    }
+
+    /// Whatever a table lists, and has not given back, that table holds.
     pub open spec fn entries_held(self) -> bool {
         forall|s: int, i: int|
             #![trigger self.rows[s][i]]
@@ -178,6 +212,7 @@ impl LayerGroup {
             size: self.block_size as int,
             row_len: self.tables.row_len() as int,
             rows: self.tables.rows(),
+            freed: self.freed@,
             sealed: self.sealed@,
             anchor: self.anchor@,
             pool: self.pool.view(),

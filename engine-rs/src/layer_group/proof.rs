@@ -52,7 +52,7 @@ pub proof fn lemma_others(was: State, now: State, s: int)
         0 <= s < was.rows.len(),
         now.only(was, s),
         now.content == was.content,
-        was.sealed.len() == was.rows.len(),
+        was.sealed.len() == was.rows.len() == was.freed.len(),
     ensures
         forall|t: int|
             t != s && 0 <= t < was.rows.len() ==> #[trigger] seat_view(now, t) == seat_view(was, t),
@@ -61,6 +61,7 @@ pub proof fn lemma_others(was: State, now: State, s: int)
         == seat_view(was, t) by {
         assert(now.rows[t] == was.rows[t]);
         assert(now.sealed[t] == was.sealed[t]);
+        assert(now.freed[t] == was.freed[t]);
     }
 }
 
@@ -99,9 +100,9 @@ pub proof fn lemma_attached_holds(st: State, row: Seq<u32>, salt: u64, toks: Seq
         0 <= k <= row.len(),
         k * st.size <= toks.len(),
     ensures
-        k * st.size <= kv_of(st.content, row, st.size).len(),
+        k * st.size <= kv_of(st.content, row, st.size, 0).len(),
         forall|p: int|
-            0 <= p < k * st.size ==> #[trigger] kv_of(st.content, row, st.size)[p] == Some(
+            0 <= p < k * st.size ==> #[trigger] kv_of(st.content, row, st.size, 0)[p] == Some(
                 toks.take(p + 1),
             ),
 {
@@ -122,6 +123,8 @@ pub proof fn lemma_nothing_held(st: State, s: int, toks: Seq<u32>)
         0 <= s < st.rows.len(),
         st.rows[s].len() == 0,
     ensures
+        st.freed[s] == 0,
+        st.kept(s) == 0,
         st.sealed[s] == 0,
         st.anchor[s] == 0,
         holds(seat_view(st, s), toks, 0),
@@ -205,11 +208,13 @@ pub proof fn lemma_initial(st: State)
         st.content.len() == st.n(),
         st.rows.len() * st.row_len <= 0xffff_ffff,
         0 <= st.row_len,
+        st.freed.len() == st.rows.len(),
         st.sealed.len() == st.rows.len(),
         st.anchor.len() == st.rows.len(),
         forall|b: int| 0 <= b < st.n() ==> (#[trigger] st.content[b]).len() == st.size,
         forall|b: int| 0 <= b < st.n() ==> (#[trigger] st.tree.nodes[b]) is None,
         forall|s: int| 0 <= s < st.rows.len() ==> (#[trigger] st.rows[s]).len() == 0,
+        forall|s: int| 0 <= s < st.rows.len() ==> (#[trigger] st.freed[s]) == 0,
         forall|s: int| 0 <= s < st.rows.len() ==> (#[trigger] st.sealed[s]) == 0,
         forall|s: int| 0 <= s < st.rows.len() ==> (#[trigger] st.anchor[s]) == 0,
     ensures

@@ -63,13 +63,16 @@ pub proof fn lemma_put_view(st: State, s: int, p: int, v: Option<Seq<u32>>)
         st.entry(t, j) && (t, j) != (s, i) implies #[trigger] st.rows[t][j] != b by {
         assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
     }
+    lemma_kept(p, size, st.freed[s] as int);
     assert forall|q: int| 0 <= q < st.rows[s].len() * size implies #[trigger] kv_of(
         now.content,
         st.rows[s],
         size,
-    )[q] == kv_of(st.content, st.rows[s], size).update(p, v)[q] by {
+        st.kept(s),
+    )[q] == kv_of(st.content, st.rows[s], size, st.kept(s)).update(p, v)[q] by {
         lemma_place(q, size, st.rows[s].len() as int);
-        assert(st.entry(s, q / size));
+        lemma_kept(q, size, st.freed[s] as int);
+        assert(st.rows[s][q / size] < st.n());
         assert(st.content[st.rows[s][q / size] as int].len() == size);
     }
     assert(seat_view(now, s).kv =~= seat_view(st, s).kv.update(p, v));
@@ -79,9 +82,13 @@ pub proof fn lemma_put_view(st: State, s: int, p: int, v: Option<Seq<u32>>)
             now.content,
             st.rows[t],
             size,
-        )[q] == kv_of(st.content, st.rows[t], size)[q] by {
+            st.kept(t),
+        )[q] == kv_of(st.content, st.rows[t], size, st.kept(t))[q] by {
             lemma_place(q, size, st.rows[t].len() as int);
-            assert(st.entry(t, q / size));
+            lemma_kept(q, size, st.freed[t] as int);
+            if st.kept(t) <= q {
+                assert(st.entry(t, q / size));
+            }
         }
         assert(seat_view(now, t).kv =~= seat_view(st, t).kv);
     }
@@ -159,7 +166,16 @@ pub proof fn lemma_anchor_prefix(st: State, s: int, toks: Seq<u32>)
     if sealed > 0 {
         lemma_block_end(sealed - 1, sealed, st.size);
         assert(st.rows[s].len() >= sealed);
-        lemma_holds_filled(st.content, st.rows[s], toks, st.size, sealed * st.size, sealed - 1);
+        assert(st.freed[s] < sealed);
+        lemma_holds_filled(
+            st.content,
+            st.rows[s],
+            st.freed[s] as int,
+            toks,
+            st.size,
+            sealed * st.size,
+            sealed - 1,
+        );
         lemma_filled_last(
             st.content[st.rows[s][sealed - 1] as int],
             toks.take(sealed * st.size),

@@ -72,18 +72,19 @@ pub proof fn lemma_filled_holds(
                 size,
             ),
     ensures
-        k * size <= kv_of(content, row, size).len(),
+        k * size <= kv_of(content, row, size, 0).len(),
         forall|p: int|
-            0 <= p < k * size ==> #[trigger] kv_of(content, row, size)[p] == Some(toks.take(p + 1)),
+            0 <= p < k * size ==> #[trigger] kv_of(content, row, size, 0)[p] == Some(
+                toks.take(p + 1),
+            ),
 {
     assert(k * size <= row.len() * size) by (nonlinear_arith)
         requires
             size >= 1,
             k <= row.len(),
     ;
-    assert forall|p: int| 0 <= p < k * size implies #[trigger] kv_of(content, row, size)[p] == Some(
-        toks.take(p + 1),
-    ) by {
+    assert forall|p: int| 0 <= p < k * size implies #[trigger] kv_of(content, row, size, 0)[p]
+        == Some(toks.take(p + 1)) by {
         lemma_place(p, size, k);
         let i = p / size;
         let o = p % size;
@@ -94,10 +95,11 @@ pub proof fn lemma_filled_holds(
     }
 }
 
-/// Held positions make a filled block.
+/// Held positions make a filled block, if it is not one of the first `freed`.
 pub proof fn lemma_holds_filled(
     content: Seq<Seq<Option<Seq<u32>>>>,
     row: Seq<u32>,
+    freed: int,
     toks: Seq<u32>,
     size: int,
     n: int,
@@ -105,15 +107,22 @@ pub proof fn lemma_holds_filled(
 )
     requires
         size >= 1,
-        0 <= i < row.len(),
+        0 <= freed <= i < row.len(),
         (i + 1) * size <= n <= toks.len(),
         forall|p: int|
-            0 <= p < n ==> #[trigger] kv_of(content, row, size)[p] == Some(toks.take(p + 1)),
+            freed * size <= p < n ==> #[trigger] kv_of(content, row, size, freed * size)[p] == Some(
+                toks.take(p + 1),
+            ),
     ensures
         filled(content[row[i] as int], toks.take((i + 1) * size), size),
 {
     let prefix = toks.take((i + 1) * size);
     lemma_block_end(i, row.len() as int, size);
+    assert(freed * size <= i * size) by (nonlinear_arith)
+        requires
+            freed <= i,
+            size >= 1,
+    ;
     assert forall|o: int| 0 <= o < size implies #[trigger] content[row[i] as int][o] == Some(
         prefix.take(prefix.len() - size + o + 1),
     ) by {
@@ -124,7 +133,7 @@ pub proof fn lemma_holds_filled(
                 0 <= o < size,
                 p == i * size + o,
         ;
-        assert(kv_of(content, row, size)[p] == Some(toks.take(p + 1)));
+        assert(kv_of(content, row, size, freed * size)[p] == Some(toks.take(p + 1)));
         assert(prefix.take(prefix.len() - size + o + 1) =~= toks.take(p + 1));
     }
 }
@@ -144,21 +153,45 @@ pub proof fn lemma_next_block(toks: Seq<u32>, size: int, i: int)
     assert(toks.take((i + 1) * size) =~= toks.take(i * size) + block_of(toks, size, i));
 }
 
+/// A position is kept if its block is.
+pub proof fn lemma_kept(p: int, size: int, freed: int)
+    requires
+        size >= 1,
+        0 <= p,
+        0 <= freed,
+    ensures
+        0 <= freed * size,
+        freed * size <= p <==> freed <= p / size,
+{
+    assert(0 <= freed * size && (freed * size <= p <==> freed <= p / size)) by (nonlinear_arith)
+        requires
+            size >= 1,
+            0 <= p,
+            0 <= freed,
+    ;
+}
+
 /// The first blocks of a longer table hold what they held.
 pub proof fn lemma_kv_prefix(
     content: Seq<Seq<Option<Seq<u32>>>>,
     short: Seq<u32>,
     long: Seq<u32>,
     size: int,
+    kept: int,
 )
     requires
         size >= 1,
         short.len() <= long.len(),
         long.take(short.len() as int) == short,
     ensures
-        kv_of(content, long, size).len() == long.len() * size,
+        kv_of(content, long, size, kept).len() == long.len() * size,
         short.len() * size <= long.len() * size,
-        kv_of(content, long, size).take((short.len() * size) as int) == kv_of(content, short, size),
+        kv_of(content, long, size, kept).take((short.len() * size) as int) == kv_of(
+            content,
+            short,
+            size,
+            kept,
+        ),
 {
     let m = (short.len() * size) as int;
     assert(m <= long.len() * size) by (nonlinear_arith)
@@ -167,15 +200,12 @@ pub proof fn lemma_kv_prefix(
             short.len() <= long.len(),
             m == short.len() * size,
     ;
-    assert forall|p: int| 0 <= p < m implies #[trigger] kv_of(content, long, size)[p] == kv_of(
-        content,
-        short,
-        size,
-    )[p] by {
+    assert forall|p: int| 0 <= p < m implies #[trigger] kv_of(content, long, size, kept)[p]
+        == kv_of(content, short, size, kept)[p] by {
         lemma_place(p, size, short.len() as int);
         assert(short[p / size] == long[p / size]);
     }
-    assert(kv_of(content, long, size).take(m) =~= kv_of(content, short, size));
+    assert(kv_of(content, long, size, kept).take(m) =~= kv_of(content, short, size, kept));
 }
 
 } // verus!

@@ -34,7 +34,9 @@ impl LayerGroup {
             self.seats() * self.row_len() <= 0xffff_ffff,
             self.row_len() <= usize::MAX,
             self.seat(s).table.len() <= self.row_len(),
-            self.seat(s).sealed <= self.seat(s).table.len(),
+            self.seat(s).freed <= self.seat(s).sealed <= self.seat(s).table.len(),
+            self.seat(s).kept == self.seat(s).freed * self.block_size(),
+            self.seat(s).kept <= self.seat(s).sealed * self.block_size(),
             self.seat(s).kv.len() == self.seat(s).table.len() * self.block_size(),
             forall|i: int|
                 0 <= i < self.seat(s).table.len() ==> (#[trigger] self.seat(s).table[i])
@@ -42,12 +44,18 @@ impl LayerGroup {
     {
         let st = self.state();
         assert(st.rows[s].len() <= st.row_len);
+        assert(st.freed[s] <= st.sealed[s]);
+        assert(0 <= st.freed[s] * st.size <= st.sealed[s] * st.size) by (nonlinear_arith)
+            requires
+                0 <= st.freed[s] <= st.sealed[s],
+                st.size >= 1,
+        ;
         self.tables.lemma_bounds();
         lemma_counts(st.pool);
         assert forall|i: int| 0 <= i < self.seat(s).table.len() implies (#[trigger] self.seat(
             s,
         ).table[i]) < self.num_blocks() by {
-            assert(st.entry(s, i) && st.rows[s][i] < st.n());
+            assert(st.rows[s][i] < st.n());
         }
     }
 
@@ -64,18 +72,19 @@ impl LayerGroup {
     {
         let st = self.state();
         lemma_place(p, st.size, st.rows[s].len() as int);
-        assert(st.entry(s, p / st.size) && st.rows[s][p / st.size] < st.n());
+        assert(st.rows[s][p / st.size] < st.n());
         lemma_block_end(st.rows[s][p / st.size] as int, st.n() as int, st.size);
     }
 
-    /// A slot past a seat's sealed blocks is that of no other position of any seat.
+    /// A slot past a seat's sealed blocks is that of no other position of any seat, but for those
+    /// given back.
     pub proof fn lemma_slot_private(&self, s: int, p: int, s2: int, p2: int)
         requires
             self.inv(),
             0 <= s < self.seats(),
             0 <= s2 < self.seats(),
             self.seat(s).sealed * self.block_size() <= p < self.seat(s).kv.len(),
-            0 <= p2 < self.seat(s2).kv.len(),
+            self.seat(s2).kept <= p2 < self.seat(s2).kv.len(),
             (s, p) != (s2, p2),
         ensures
             slot(self.seat(s), self.block_size(), p) != slot(self.seat(s2), self.block_size(), p2),
@@ -100,6 +109,7 @@ impl LayerGroup {
                 size >= 1,
         ;
         assert(st.entry(s, i) && st.private(s, i));
+        lemma_kept(p2, size, st.freed[s2] as int);
         assert(st.entry(s2, j));
         assert(st.pool.holders[st.rows[s2][j] as int].contains((s2, j)));
         if st.rows[s][i] != st.rows[s2][j] {
@@ -114,7 +124,7 @@ impl LayerGroup {
         }
     }
 
-    /// A block past a seat's sealed ones is not cached, and is no other entry of any table.
+    /// A block past a seat's sealed ones is not cached, and no other entry of any table has it.
     pub proof fn lemma_block_private(&self, s: int, i: int)
         requires
             self.inv(),
@@ -124,17 +134,17 @@ impl LayerGroup {
             self.cached(self.seat(s).table[i] as int) is None,
             forall|t: int, j: int|
                 #![trigger self.seat(t).table[j]]
-                0 <= t < self.seats() && 0 <= j < self.seat(t).table.len() && (t, j) != (s, i)
-                    ==> self.seat(t).table[j] != self.seat(s).table[i],
+                0 <= t < self.seats() && self.seat(t).freed <= j < self.seat(t).table.len() && (
+                    t,
+                    j,
+                ) != (s, i) ==> self.seat(t).table[j] != self.seat(s).table[i],
     {
         let st = self.state();
         assert(st.entry(s, i) && st.private(s, i));
         assert forall|t: int, j: int|
             #![trigger self.seat(t).table[j]]
-            0 <= t < self.seats() && 0 <= j < self.seat(t).table.len() && (t, j) != (
-                s,
-                i,
-            ) implies self.seat(t).table[j] != self.seat(s).table[i] by {
+            0 <= t < self.seats() && self.seat(t).freed <= j < self.seat(t).table.len() && (t, j)
+                != (s, i) implies self.seat(t).table[j] != self.seat(s).table[i] by {
             assert(st.entry(t, j));
             assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
         }

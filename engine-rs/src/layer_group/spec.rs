@@ -13,17 +13,22 @@ verus! {
 pub ghost struct SeatView {
     /// Blocks of its table.
     pub table: Seq<u32>,
+    /// Leading entries of the table that were given back.
+    pub freed: nat,
+    /// The first position that is not in one of them.
+    pub kept: nat,
     /// Leading blocks that are full and committed: nobody writes them any more.
     pub sealed: nat,
-    /// By position: the token prefix, this position included, whose KV is in its slot.
+    /// By position: the token prefix, this position included, whose KV is in its slot; nothing is
+    /// known of positions before `kept`.
     pub kv: Seq<Option<Seq<u32>>>,
 }
 
-/// The first `n` positions of the seat hold the KV of `toks`.
+/// The first `n` positions of the seat, but for those given back, hold the KV of `toks`.
 pub open spec fn holds(v: SeatView, toks: Seq<u32>, n: int) -> bool {
     &&& 0 <= n <= v.kv.len()
     &&& n <= toks.len()
-    &&& forall|p: int| 0 <= p < n ==> #[trigger] v.kv[p] == Some(toks.take(p + 1))
+    &&& forall|p: int| v.kept <= p < n ==> #[trigger] v.kv[p] == Some(toks.take(p + 1))
 }
 
 /// The slot of position `p`: where its KV lies in the pool.
@@ -64,6 +69,11 @@ impl LayerGroup {
     /// Positions in a block.
     pub open(super) spec fn block_size(&self) -> nat {
         self.block_size as nat
+    }
+
+    /// How many positions, its own included, a row sees; 0: all up to its own.
+    pub open(super) spec fn window(&self) -> nat {
+        self.window as nat
     }
 
     pub open(super) spec fn num_blocks(&self) -> nat {
@@ -148,10 +158,12 @@ impl LayerGroup {
         block_size: u32,
         seats: u32,
         row_len: u32,
+        window: u32,
         prefix_cache: bool,
     ) -> bool {
         &&& self.inv()
         &&& self.block_size() == block_size
+        &&& self.window() == window
         &&& self.num_blocks() == num_blocks
         &&& self.seats() == seats
         &&& self.row_len() == row_len
@@ -173,6 +185,7 @@ impl LayerGroup {
     pub open spec fn same_but(&self, old: &LayerGroup, s: int) -> bool {
         &&& self.inv()
         &&& self.block_size() == old.block_size()
+        &&& self.window() == old.window()
         &&& self.num_blocks() == old.num_blocks()
         &&& self.seats() == old.seats()
         &&& self.row_len() == old.row_len()
@@ -181,12 +194,14 @@ impl LayerGroup {
             s2 != s && 0 <= s2 < old.seats() ==> #[trigger] self.seat(s2) == old.seat(s2)
     }
 
-    /// Entry `i` of the table of seat `s` is block `b`.
+    /// Seat `s` has block `b` as entry `i` of its table, not given back.
     pub open spec fn lists(&self, s: int, i: int, b: int) -> bool {
-        0 <= s < self.seats() && 0 <= i < self.seat(s).table.len() && self.seat(s).table[i] == b
+        &&& 0 <= s < self.seats()
+        &&& self.seat(s).freed <= i < self.seat(s).table.len()
+        &&& self.seat(s).table[i] == b
     }
 
-    /// Blocks that some table lists.
+    /// Blocks that some seat has.
     pub open spec fn referenced(&self) -> Set<int> {
         vstd::set_lib::set_int_range(0, self.num_blocks() as int).filter(
             |b: int| exists|s: int, i: int| #[trigger] self.lists(s, i, b),

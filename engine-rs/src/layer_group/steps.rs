@@ -50,15 +50,33 @@ impl State {
         }
     }
 
-    /// Seat `s` gives back its last block.
+    /// Seat `s` gives back its last block; after the last that it has, its table is empty.
     pub open spec fn pop(self, s: int) -> State {
         let b = self.rows[s].last();
         let len = self.rows[s].len() - 1;
+        let left = len > self.freed[s];
         State {
-            rows: self.rows.update(s, self.rows[s].drop_last()),
+            rows: self.rows.update(
+                s,
+                if left {
+                    self.rows[s].drop_last()
+                } else {
+                    Seq::empty()
+                },
+            ),
+            freed: self.freed.update(
+                s,
+                if left {
+                    self.freed[s]
+                } else {
+                    0
+                },
+            ),
             sealed: self.sealed.update(
                 s,
-                if self.sealed[s] > len {
+                if !left {
+                    0
+                } else if self.sealed[s] > len {
                     len as usize
                 } else {
                     self.sealed[s]
@@ -66,13 +84,24 @@ impl State {
             ),
             anchor: self.anchor.update(
                 s,
-                if len == 0 {
-                    0
-                } else {
+                if left {
                     NO_ANCHOR
+                } else {
+                    0
                 },
             ),
             pool: self.pool.release(b, (s, len), self.tree.nodes[b as int] is Some),
+            ..self
+        }
+    }
+
+    /// Seat `s` gives back its first block, which stays in its table.
+    pub open spec fn slide(self, s: int) -> State {
+        let i = self.freed[s] as int;
+        let b = self.rows[s][i];
+        State {
+            freed: self.freed.update(s, (i + 1) as usize),
+            pool: self.pool.release(b, (s, i), self.tree.nodes[b as int] is Some),
             ..self
         }
     }

@@ -215,6 +215,28 @@ impl BlockTables {
         self.cells[s * self.row_len + i as usize]
     }
 
+    /// Empties the table of seat `s`.
+    pub fn clear(&mut self, s: usize)
+        requires
+            old(self).inv(),
+            s < old(self).rows().len(),
+        ensures
+            final(self).inv(),
+            final(self).row_len() == old(self).row_len(),
+            final(self).rows() == old(self).rows().update(s as int, Seq::empty()),
+            final(self).updates() == old(self).updates(),
+    {
+        let ghost was = *self;
+        self.lens.set(s, 0);
+        self.rows = Ghost(was.rows@.update(s as int, Seq::empty()));
+        proof {
+            assert forall|t: int| 0 <= t < self.rows@.len() implies #[trigger] self.row_ok(t) by {
+                assert(was.row_ok(t));
+                assert(t != s ==> self.rows@[t] == was.rows@[t]);
+            }
+        }
+    }
+
     /// Logs entry `i` of the table of seat `s` once more.
     pub fn relog(&mut self, s: usize, i: usize)
         requires

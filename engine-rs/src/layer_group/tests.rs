@@ -39,7 +39,7 @@ impl World {
     fn new(blocks: usize, size: usize, seats: usize, rows: usize, mask: u32) -> World {
         let (n, b, s, r) = (blocks as u32, size as u32, seats as u32, rows as u32);
         World {
-            group: LayerGroup::with_buckets(n, b, s, r, true, mask),
+            group: LayerGroup::with_buckets(n, b, s, r, 0, true, mask),
             size,
             blocks,
             rows,
@@ -313,7 +313,7 @@ fn without_ids_or_without_a_cache_nothing_is_registered() {
     assert!(world.compute(0, 8));
     assert_eq!(world.group.lookup(0, &tokens(0, 8), 4), 0);
     let mut plain = World::new(8, 2, 1, 4, 7);
-    plain.group = LayerGroup::new(8, 2, 1, 4, false);
+    plain.group = LayerGroup::new(8, 2, 1, 4, 0, false);
     plain.attach(0, 0, tokens(0, 8), 4);
     assert!(plain.compute(0, 8));
     plain.audit();
