@@ -56,9 +56,12 @@ impl Engine {
         self.link@
     }
 
-    /// `num_blocks`: blocks of each group of layers, of `block_size` tokens each.
+    /// Of each group of layers: `num_blocks`, of `block_size` tokens each, and `windows`, how many
+    /// positions, its own included, a row sees (0: all up to its own). A group with a window gives
+    /// back the blocks that no later row sees.
     pub fn new(
         num_blocks: Vec<u32>,
+        windows: Vec<u32>,
         block_size: u32,
         max_seqs: u32,
         max_batched_tokens: u32,
@@ -81,10 +84,12 @@ impl Engine {
                 &&& vosti_spec::model::init(m) && e.link().names.len() == 0
                 &&& m.shape.block_size == block_size && m.max_seqs == max_seqs
                 &&& m.shape.num_blocks =~= num_blocks@.map_values(|n: u32| n as nat)
+                &&& m.shape.windows =~= windows@.map_values(|n: u32| n as nat)
             },
     {
         match Scheduler::new(
             num_blocks,
+            windows,
             block_size,
             max_seqs,
             max_batched_tokens,

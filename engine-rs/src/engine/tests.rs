@@ -132,6 +132,7 @@ impl Run {
     ) -> Self {
         let engine = Engine::new(
             blocks.to_vec(),
+            vec![0; blocks.len()],
             block_size,
             seats,
             budget,

@@ -25,6 +25,8 @@ pub open spec fn sat_down(a: Scheduler, b: Scheduler, i: int, k: nat) -> bool {
     &&& same_tables(a, b, seat as int)
     &&& same_cache(a.groups@, b.groups@)
     &&& b.queue == a.queue && b.plans == a.plans && b.draft == a.draft
+    &&& forall|g: int|
+        0 <= g < b.groups@.len() ==> (#[trigger] b.groups@[g]).seat(seat as int).freed == 0
     &&& hits(a, b.groups@, i, seat as int, k) || exists|j: int|
         #![trigger a.seqs@[j]]
         shares(a, b.groups@, i, seat as int, j, k)
@@ -61,6 +63,7 @@ pub open spec fn shares(
         0 <= g < b.len() ==> (#[trigger] b[g]).seat(seat).table == a.groups@[g].seat(
             a.seqs@[j].seat as int,
         ).table.take(k as int)
+    &&& k > 0 ==> !a.slid_any(a.seqs@[j].seat as int)
 }
 
 /// The machine may take `step`, which seats the sequence as the scheduler did.
@@ -176,6 +179,10 @@ proof fn lemma_share_seats(a: Scheduler, b: Scheduler, l: Link, i: int, j: int, 
         a.groups@[g].lemma_bounds(parent.seat as int);
         assert(ints(v.table.take(k as int)) =~= ints(v.table).take(k as int));
     }
+    assert forall|g: int| 0 <= g < e.groups() && k > 0 implies #[trigger] e.seqs[from].freed[g]
+        == 0 by {
+        assert(a.groups@[g].seat(parent.seat as int).freed == 0);
+    }
     assert(model::first_blocks(e.seqs[from].tables, k) =~= blocks);
     model::Step::Share { id, seat, from, count: k }
 }
@@ -202,6 +209,7 @@ pub proof fn lemma_admit_refines(a: Scheduler, b: Scheduler, i: int, k: nat)
         lemma_silent_step(l.engine, step);
         lemma_moves_inv(l.engine, e, true);
         lemma_same_cache(a.groups@, b.groups@, e);
+        assert(e.seqs[l.id(a, i)].freed =~= freed_of(b.groups@, b.seqs@[i]));
         assert(seq_linked(b, l.with(e), i));
         assert(a.free_seats@.contains(seat));
         lemma_relinked(a, b, l, e, i, seat as int);

@@ -32,11 +32,11 @@ pub open spec fn sealed_by(
     p: Option<(u64, Seq<u32>)>,
 ) -> bool {
     let (s, size) = (a.seqs@[e.seq as int], a.config.block_size);
-    let table = a.groups@[g].seat(s.seat as int).table;
+    let v = a.groups@[g].seat(s.seat as int);
     &&& s.phase is Running
     &&& exists|n: int|
-        0 <= n < table.len() && n < e.to as int / size as int && #[trigger] table[n] == x && p
-            == Some((s.salt, s.tokens@.take((n + 1) * size)))
+        v.freed <= n < v.table.len() && n < e.to as int / size as int && #[trigger] v.table[n] == x
+            && p == Some((s.salt, s.tokens@.take((n + 1) * size)))
 }
 
 /// Block `x` is cached as it was, or newly for one of the first `k` entries of the queue of `a`.

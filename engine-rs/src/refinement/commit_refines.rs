@@ -116,6 +116,7 @@ proof fn lemma_advanced(a: Scheduler, c: Scheduler, l: Link, k: int, tokens: Seq
     lemma_id(a, l, i);
     assert(committed_seq(s, d, e, token));
     assert(tables_of(c.groups@, d) =~= tables_of(a.groups@, s));
+    assert(freed_of(c.groups@, d) =~= freed_of(a.groups@, s));
     let x = l.engine.seqs[id];
     assert(model::inv_sequence(l.engine, x));
     if s.phase is Running {
@@ -306,6 +307,7 @@ proof fn lemma_commit_seqs(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>
                 }
             }
             assert(tables_of(c.groups@, c.seqs@[i]) =~= tables_of(a.groups@, a.seqs@[i]));
+            assert(freed_of(c.groups@, c.seqs@[i]) =~= freed_of(a.groups@, a.seqs@[i]));
         }
     }
     assert(same_names(a, c));
@@ -386,12 +388,14 @@ proof fn lemma_registrable(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>
     lemma_advanced(a, c, l, j, tokens);
     assert(committed_seq(s, c.seqs@[i], q[j], token_of(q, tokens, j)));
     let table = a.groups@[g].seat(s.seat as int).table;
-    assert(c.groups@[g].seat(s.seat as int).table == table);
+    let freed = a.groups@[g].seat(s.seat as int).freed;
+    assert(same_table(a.groups@[g].seat(s.seat as int), c.groups@[g].seat(s.seat as int)));
     let k = choose|k: int|
-        0 <= k < table.len() && k < q[j].to as int / size && #[trigger] table[k] == x
+        freed <= k < table.len() && k < q[j].to as int / size && #[trigger] table[k] == x
             && c.groups@[g].cached(x) == Some((s.salt, s.tokens@.take((k + 1) * size)));
     let id = l.id(a, i);
     assert(e.seqs[id].tables[g][k] == x);
+    assert(e.seqs[id].freed[g] == freed);
     assert((k + 1) * size <= q[j].to) by (nonlinear_arith)
         requires
             k < q[j].to as int / size,

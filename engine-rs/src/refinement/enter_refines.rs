@@ -9,8 +9,9 @@ verus! {
 /// The machine of a new engine.
 pub open spec fn new_link(s: Scheduler) -> Link {
     let num_blocks = Seq::new(s.groups@.len(), |g: int| s.groups@[g].num_blocks());
+    let windows = Seq::new(s.groups@.len(), |g: int| s.groups@[g].window());
     let engine = model::Engine {
-        shape: Shape { block_size: s.config.block_size as nat, num_blocks },
+        shape: Shape { block_size: s.config.block_size as nat, num_blocks, windows },
         max_seqs: s.config.max_seqs as nat,
         next_id: 0,
         seqs: Map::empty(),

@@ -29,18 +29,24 @@ pub open spec fn same_names(a: Scheduler, b: Scheduler) -> bool {
         }
 }
 
+/// The machine sees no difference between the tables.
+pub open spec fn same_table(v: SeatView, w: SeatView) -> bool {
+    w.table == v.table && w.freed == v.freed
+}
+
 /// Every table but those of `seat` is the same.
 pub open spec fn same_tables(a: Scheduler, b: Scheduler, seat: int) -> bool {
     &&& a.config == b.config
     &&& a.groups@.len() == b.groups@.len()
     &&& forall|g: int|
         0 <= g < b.groups@.len() ==> a.groups@[g].num_blocks() == (
-        #[trigger] b.groups@[g]).num_blocks()
+        #[trigger] b.groups@[g]).num_blocks() && a.groups@[g].window() == b.groups@[g].window()
     &&& forall|g: int, s: int|
         #![trigger b.groups@[g].seat(s)]
-        0 <= g < b.groups@.len() && 0 <= s < a.config.max_seqs && s != seat ==> b.groups@[g].seat(
-            s,
-        ).table == a.groups@[g].seat(s).table
+        0 <= g < b.groups@.len() && 0 <= s < a.config.max_seqs && s != seat ==> same_table(
+            a.groups@[g].seat(s),
+            b.groups@[g].seat(s),
+        )
 }
 
 /// Every change of a table was logged.
@@ -200,6 +206,7 @@ pub proof fn lemma_seqs_relinked(
             lemma_id(a, l, j);
             assert(l.engine.has(l.id(a, j)));
             assert(tables_of(b.groups@, b.seqs@[j]) =~= tables_of(a.groups@, a.seqs@[j]));
+            assert(freed_of(b.groups@, b.seqs@[j]) =~= freed_of(a.groups@, a.seqs@[j]));
         }
     }
     assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {

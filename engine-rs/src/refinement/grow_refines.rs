@@ -61,11 +61,13 @@ proof fn lemma_gained(a: Scheduler, b: Scheduler, l: Link, i: int, g: int)
             let t = a.seqs@[j].seat as int;
             assert(a.seqs@[j].live());
             assert(a.groups@[g].seat(t).table[n] == x);
+            assert(l.engine.seqs[id].freed[g] == a.groups@[g].seat(t).freed);
             if j == i {
                 assert(w.take(m as int)[n] == v[n]);
             } else {
                 assert(group.seat(t).table == a.groups@[g].seat(t).table);
             }
+            assert(group.seat(t).freed == a.groups@[g].seat(t).freed);
             assert(group.seat(t).table[n] == x);
         }
     }
@@ -102,6 +104,12 @@ pub proof fn lemma_grow_refines(a: Scheduler, b: Scheduler, i: int)
             assert(ints(v) + gains[g] =~= ints(w));
         }
         assert(e.seqs[l.id(a, i)].tables =~= tables_of(b.groups@, b.seqs@[i]));
+        assert(freed_of(b.groups@, b.seqs@[i]) =~= freed_of(a.groups@, a.seqs@[i])) by {
+            assert forall|g: int| 0 <= g < n implies #[trigger] freed_of(b.groups@, b.seqs@[i])[g]
+                == freed_of(a.groups@, a.seqs@[i])[g] by {
+                assert(grew(a.groups@[g], b.groups@[g], seat));
+            }
+        }
         assert(seq_linked(b, l.with(e), i));
         assert forall|g: int, x: int|
             #![trigger e.registered.dom().contains((g, x))]

@@ -69,6 +69,7 @@ pub proof fn lemma_preempt_refines(a: Scheduler, b: Scheduler, i: int)
         lemma_silent_step(l.engine, step);
         lemma_moves_inv(l.engine, e2, true);
         assert(e2.seqs[id].tables =~= tables_of(b.groups@, b.seqs@[i]));
+        assert(e2.seqs[id].freed =~= freed_of(b.groups@, b.seqs@[i]));
         assert(seq_linked(b, l.with(e2), i));
         lemma_left(a, b, l, e2, i, a.seqs@[i].seat as int);
         assert(arrives(b, l, e2));
@@ -123,6 +124,7 @@ pub proof fn lemma_abort_takes(a: Scheduler, b: Scheduler, l: Link, i: int)
     lemma_moves_inv(l.engine, m.engine, false);
     if a.seqs@[i].phase is Running {
         assert(m.engine.seqs[id].tables =~= tables_of(b.groups@, b.seqs@[i]));
+        assert(m.engine.seqs[id].freed =~= freed_of(b.groups@, b.seqs@[i]));
         lemma_left(a, b, l, m.engine, i, a.seqs@[i].seat as int);
         lemma_stays(m.engine);
         assert(arrives(b, m, m.engine));

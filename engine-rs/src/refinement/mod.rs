@@ -15,6 +15,7 @@ mod plan_refines;
 mod plan_says;
 mod relation;
 mod simulation;
+mod slide_refines;
 mod system_refines;
 mod theorem;
 
@@ -24,5 +25,6 @@ use vosti_spec::{model, proofs::traces::*, trusted::deployment::*};
 pub use {
     admit_refines::*, calls::*, cancel_refines::*, commit_entries::*, commit_refines::*,
     enter_refines::*, flight::*, frame::*, grow_refines::*, leave_refines::*, mirror::*,
-    plan_refines::*, plan_says::*, relation::*, simulation::*, system_refines::*, theorem::*,
+    plan_refines::*, plan_says::*, relation::*, simulation::*, slide_refines::*, system_refines::*,
+    theorem::*,
 };

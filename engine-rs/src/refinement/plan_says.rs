@@ -189,7 +189,15 @@ proof fn lemma_emitted(a: Scheduler, b: Scheduler, l: Link, p: Plan)
             assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
             assert(group_ok(a.config, a.groups@[g]));
         }
+        assert forall|g: int| 0 <= g < a.groups@.len() implies #[trigger] freed_of(
+            b.groups@,
+            b.seqs@[i],
+        )[g] == freed_of(a.groups@, a.seqs@[i])[g] by {
+            assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
+            assert(group_ok(a.config, a.groups@[g]));
+        }
         assert(tables_of(b.groups@, b.seqs@[i]) =~= tables_of(a.groups@, a.seqs@[i]));
+        assert(freed_of(b.groups@, b.seqs@[i]) =~= freed_of(a.groups@, a.seqs@[i]));
     }
     assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
         assert(placed(a, l, id));
@@ -204,7 +212,7 @@ proof fn lemma_emitted(a: Scheduler, b: Scheduler, l: Link, p: Plan)
         }
     }
     assert forall|g: int| 0 <= g < b.groups@.len() implies m.engine.shape.num_blocks[g] == (
-    #[trigger] b.groups@[g]).num_blocks() by {
+    #[trigger] b.groups@[g]).num_blocks() && m.engine.shape.windows[g] == b.groups@[g].window() by {
         assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
     }
     assert(flies(b, m, m.engine.plans, b.queue@.len() - b.draft)) by {

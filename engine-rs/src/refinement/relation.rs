@@ -47,6 +47,18 @@ pub open spec fn tables_of(groups: Seq<LayerGroup>, c: Sequence) -> Seq<Seq<int>
     )
 }
 
+pub open spec fn freed_of(groups: Seq<LayerGroup>, c: Sequence) -> Seq<nat> {
+    Seq::new(
+        groups.len(),
+        |g: int|
+            if c.live() {
+                groups[g].seat(c.seat as int).freed
+            } else {
+                0
+            },
+    )
+}
+
 /// A sequence as the machine sees it.
 pub open spec fn seq_of(groups: Seq<LayerGroup>, c: Sequence, logits_from: nat) -> model::Sequence {
     model::Sequence {
@@ -60,6 +72,7 @@ pub open spec fn seq_of(groups: Seq<LayerGroup>, c: Sequence, logits_from: nat) 
             None
         },
         tables: tables_of(groups, c),
+        freed: freed_of(groups, c),
         alive: c.phase is Waiting || c.phase is Running,
     }
 }
@@ -125,6 +138,7 @@ pub open spec fn shape_linked(s: Scheduler, e: model::Engine) -> bool {
     &&& e.groups() == s.groups@.len()
     &&& forall|g: int|
         0 <= g < s.groups@.len() ==> e.shape.num_blocks[g] == (#[trigger] s.groups@[g]).num_blocks()
+            && e.shape.windows[g] == s.groups@[g].window()
 }
 
 pub open spec fn names_linked(s: Scheduler, l: Link) -> bool {

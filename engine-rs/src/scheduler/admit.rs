@@ -162,6 +162,7 @@ impl Scheduler {
         if held as usize <= k {
             return k;
         }
+        let ghost looked = *self;
         let ghost hit = self.groups@;
         release_all(Ghost(self.config), &mut self.groups, seat);
         let ghost toks = self.seqs@[i as int].tokens@;
@@ -181,6 +182,7 @@ impl Scheduler {
                 old(self).groups@[g].seat(from as int),
                 self.config.block_size,
             ));
+            assert(looked.groups@[g].seat(from as int).freed == 0);
             lemma_shareable(
                 self.seqs@[j],
                 toks,
@@ -200,13 +202,21 @@ impl Scheduler {
                 assert(emptied[g].seat(from as int) == hit[g].seat(from as int));
                 assert(hit[g].seat(from as int) == old(self).groups@[g].seat(from as int));
             }
+            assert(!old(self).slid_any(from as int)) by {
+                assert forall|g: int| 0 <= g < hit.len() implies (#[trigger] old(
+                    self,
+                ).groups@[g]).seat(from as int).freed == 0 by {
+                    assert(looked.groups@[g].seat(from as int).freed == 0);
+                    assert(hit[g].seat(from as int) == old(self).groups@[g].seat(from as int));
+                }
+            }
             assert(shares(*old(self), self.groups@, i as int, seat as int, j, held as nat));
         }
         held as usize
     }
 
     /// Where the parent of sequence `i` sits and how many blocks of its prompt it holds computed,
-    /// at most `limit`; no block when it has none or the parent is gone. Who came after the parent
+    /// at most `limit`; no block when it has none, has given blocks back, or the parent is gone. Who came after the parent
     /// into its entry will do, if salt and tokens are the same.
     fn parent_blocks(&self, i: u32, limit: u32) -> (r: (u32, u32))
         requires
@@ -214,10 +224,13 @@ impl Scheduler {
             self.seqs_ok(),
             i < self.seqs@.len(),
             self.seqs@[i as int].phase is Waiting,
+            forall|j: int|
+                0 <= j < self.seqs@.len() && (#[trigger] self.seqs@[j]).live()
+                    ==> self.seqs@[j].seat < self.config.max_seqs,
             limit * self.config.block_size <= self.seqs@[i as int].len(),
         ensures
             r.1 <= limit,
-            r.1 > 0 ==> exists|j: int|
+            r.1 > 0 ==> !self.slid_any(r.0 as int) && exists|j: int|
                 #![trigger self.seqs@[j]]
                 0 <= j < self.seqs@.len() && self.holds_for(j, i as int, r.0, r.1),
     {
@@ -236,6 +249,9 @@ impl Scheduler {
         assert(self.seqs@[i as int].wf(self.config));
         let running = parent.is_running();
         if !running || parent.salt != self.seqs[i as usize].salt {
+            return (0, 0);
+        }
+        if self.has_slid(parent.seat) {
             return (0, 0);
         }
         let full = parent.computed / block_size;

@@ -32,9 +32,8 @@ pub open spec fn seals(
 ) -> bool {
     let (v, w) = (a.seat(seat), b.seat(seat));
     b.cached(x) == a.cached(x) || a.cached(x) is None && exists|i: int|
-        0 <= i < v.table.len() && i < w.sealed && #[trigger] v.table[i] == x && b.cached(x) == Some(
-            (salt, toks.take((i + 1) * a.block_size())),
-        )
+        v.freed <= i < v.table.len() && i < w.sealed && #[trigger] v.table[i] == x && b.cached(x)
+            == Some((salt, toks.take((i + 1) * a.block_size())))
 }
 
 /// Counts the positions `from..to` as computed in every group.
@@ -72,8 +71,10 @@ fn commit_all(
                 c.block_size,
             ),
         forall|g: int|
-            0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
-                == old(groups)@[g].seat(seat as int).table,
+            0 <= g < final(groups)@.len() ==> same_table(
+                old(groups)@[g].seat(seat as int),
+                (#[trigger] final(groups)@[g]).seat(seat as int),
+            ),
         forall|g: int, x: int|
             #![trigger final(groups)@[g].cached(x)]
             0 <= g < final(groups)@.len() ==> seals(
@@ -100,8 +101,10 @@ fn commit_all(
                 #![trigger groups@[h].cached(x)]
                 0 <= h < g ==> seals(before[h], groups@[h], seat as int, salt, tokens@, x),
             forall|h: int|
-                0 <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table
-                    == before[h].seat(seat as int).table,
+                0 <= h < groups@.len() ==> same_table(
+                    before[h].seat(seat as int),
+                    (#[trigger] groups@[h]).seat(seat as int),
+                ),
             forall|h: int|
                 g <= h < groups@.len() ==> committed(
                     (#[trigger] groups@[h]).seat(seat as int),
@@ -124,6 +127,7 @@ fn commit_all(
         proof {
             assert(group_ok(c, groups@[g as int]));
             groups@[g as int].lemma_bounds(seat as int);
+            assert(prev[g as int] == before[g as int]);
         }
         groups[g].commit(seat as usize, salt, tokens, from as usize, to as usize);
         proof {
@@ -291,7 +295,7 @@ impl Scheduler {
                     before.groups@[g].seat(s0.seat as int),
                     before.config.block_size,
                 ));
-                assert forall|p: int| 0 <= p < s.computed implies #[trigger] v.kv[p] == Some(
+                assert forall|p: int| v.kept <= p < s.computed implies #[trigger] v.kv[p] == Some(
                     s.tokens@.take(p + 1),
                 ) by {}
             }

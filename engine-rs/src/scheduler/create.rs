@@ -12,7 +12,7 @@ verus! {
 /// What can be wrong with the sizes of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Structural)]
 pub enum ConfigError {
-    /// At least one group of layers, and at most 2^16.
+    /// At least one group of layers, at most 2^16, and a window for each.
     Groups,
     /// `block_size` is at least 1.
     BlockSize,
@@ -89,11 +89,16 @@ fn smallest(num_blocks: &Vec<u32>) -> (least: u32)
 }
 
 /// A group of each size; `None` when a size is out of bounds.
-fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: bool) -> (r: Option<
-    Vec<LayerGroup>,
->)
+fn make_groups(
+    c: Config,
+    num_blocks: &Vec<u32>,
+    windows: &Vec<u32>,
+    row_len: u32,
+    prefix_cache: bool,
+) -> (r: Option<Vec<LayerGroup>>)
     requires
         c.wf(),
+        windows@.len() == num_blocks@.len(),
         c.max_seqs * row_len <= u32::MAX,
         row_len * c.block_size >= c.max_model_len,
         forall|g: int| 0 <= g < num_blocks@.len() ==> c.capacity <= #[trigger] num_blocks@[g],
@@ -103,7 +108,8 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
             &&& groups@.len() == num_blocks@.len()
             &&& forall|g: int|
                 0 <= g < groups@.len() ==> group_ok(c, #[trigger] groups@[g])
-                    && groups@[g].num_blocks() == num_blocks@[g]
+                    && groups@[g].num_blocks() == num_blocks@[g] && groups@[g].window()
+                    == windows@[g]
             &&& forall|g: int, x: int|
                 #![trigger groups@[g].cached(x)]
                 0 <= g < groups@.len() ==> groups@[g].cached(x) is None
@@ -118,6 +124,7 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
     while g < num_blocks.len()
         invariant
             c.wf(),
+            windows@.len() == num_blocks@.len(),
             c.max_seqs * row_len <= u32::MAX,
             row_len * c.block_size >= c.max_model_len,
             forall|h: int| 0 <= h < num_blocks@.len() ==> c.capacity <= #[trigger] num_blocks@[h],
@@ -126,7 +133,7 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
             groups@.len() == g,
             forall|h: int|
                 0 <= h < g ==> group_ok(c, #[trigger] groups@[h]) && groups@[h].num_blocks()
-                    == num_blocks@[h],
+                    == num_blocks@[h] && groups@[h].window() == windows@[h],
             forall|h: int, x: int|
                 #![trigger groups@[h].cached(x)]
                 0 <= h < g ==> groups@[h].cached(x) is None,
@@ -139,7 +146,7 @@ fn make_groups(c: Config, num_blocks: &Vec<u32>, row_len: u32, prefix_cache: boo
         if n == 0 || product(n, c.block_size) >= 0xffff_ffff {
             return None;
         }
-        let group = LayerGroup::new(n, c.block_size, c.max_seqs, row_len, prefix_cache);
+        let group = LayerGroup::new(n, c.block_size, c.max_seqs, row_len, windows[g], prefix_cache);
         groups.push(group);
         g += 1;
         assert(num_blocks@.take(g as int) =~= num_blocks@.take(g - 1).push(n));
@@ -171,9 +178,11 @@ fn all_seats(n: u32) -> (seats: Vec<u32>)
 }
 
 impl Scheduler {
-    /// `num_blocks`: blocks of each group of layers.
+    /// Of each group of layers: `num_blocks`, and `windows`, how many positions, its own included, a
+    /// row sees (0: all up to its own).
     pub fn new(
         num_blocks: Vec<u32>,
+        windows: Vec<u32>,
         block_size: u32,
         max_seqs: u32,
         max_batched_tokens: u32,
@@ -201,12 +210,14 @@ impl Scheduler {
                 &&& s.groups@.len() == num_blocks@.len()
                 &&& forall|g: int|
                     0 <= g < num_blocks@.len() ==> (#[trigger] s.groups@[g]).num_blocks()
-                        == num_blocks@[g]
+                        == num_blocks@[g] && s.groups@[g].window() == windows@[g]
+                &&& windows@.len() == num_blocks@.len()
                 &&& linked(s, new_link(s))
                 &&& s.waiting@.len() == 0 && s.running@.len() == 0 && s.plans@.len() == 0
             },
     {
-        if num_blocks.len() == 0 || num_blocks.len() > 0x1_0000 {
+        if num_blocks.len() == 0 || num_blocks.len() > 0x1_0000 || windows.len()
+            != num_blocks.len() {
             return Err(ConfigError::Groups);
         }
         if block_size == 0 {
@@ -252,7 +263,13 @@ impl Scheduler {
             vocab_size,
             capacity,
         };
-        let groups = match make_groups(config, &num_blocks, row_len as u32, prefix_cache) {
+        let groups = match make_groups(
+            config,
+            &num_blocks,
+            &windows,
+            row_len as u32,
+            prefix_cache,
+        ) {
             Some(groups) => groups,
             None => {
                 return Err(ConfigError::NumBlocks);

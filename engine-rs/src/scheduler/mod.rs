@@ -28,6 +28,7 @@ mod rows;
 mod schedule;
 mod seats;
 mod share;
+mod slide;
 mod spec;
 mod tables;
 mod waiting;
@@ -44,5 +45,5 @@ pub use {
     admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, progress::*, proof::*,
     proof_admit::*, proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*,
     proof_reserve::*, proof_seats::*, relog::*, reserve::*, retire::*, rows::*, schedule::*,
-    seats::*, share::*, waiting::*,
+    seats::*, share::*, slide::*, waiting::*,
 };

@@ -167,7 +167,7 @@ impl Scheduler {
     }
 
     /// Every slot written is in range and written once, and holds nothing that a sequence has
-    /// computed.
+    /// computed and not given back.
     pub open spec fn writes_ok(&self, p: Plan) -> bool {
         &&& forall|g: int, r: int|
             #![trigger self.groups@[g], p.rows@[r]]
@@ -184,13 +184,18 @@ impl Scheduler {
         &&& forall|g: int, r: int, i: int, pos: int|
             #![trigger self.groups@[g], p.rows@[r], self.seqs@[i], self.past(g, i, pos)]
             0 <= g < self.groups@.len() && 0 <= r < p.rows@.len() && 0 <= i < self.seqs@.len()
-                && self.seqs@[i].phase is Running && 0 <= pos < self.seqs@[i].computed
+                && self.seqs@[i].phase is Running && self.kept(g, i) <= pos < self.seqs@[i].computed
                 ==> self.row_slot(g, p.rows@[r]) != self.past(g, i, pos)
     }
 
     /// The slot that holds position `pos` of sequence `i`.
     pub open spec fn past(&self, g: int, i: int, pos: int) -> int {
         slot(self.groups@[g].seat(self.seqs@[i].seat as int), self.config.block_size as nat, pos)
+    }
+
+    /// The first position of sequence `i` that is not given back.
+    pub open spec fn kept(&self, g: int, i: int) -> int {
+        self.groups@[g].seat(self.seqs@[i].seat as int).kept as int
     }
 
     /// What the kernel contract asks of a plan.

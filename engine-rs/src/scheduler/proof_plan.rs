@@ -22,6 +22,7 @@ impl Scheduler {
         assert(forall|g: int, r: Row| #[trigger] self.row_slot(g, r) == o.row_slot(g, r));
         assert(forall|g: int, i: int, pos: int| #[trigger]
             self.past(g, i, pos) == o.past(g, i, pos));
+        assert(forall|g: int, i: int| #[trigger] self.kept(g, i) == o.kept(g, i));
         assert(forall|r: Row| #[trigger] self.wants_logits(r) == o.wants_logits(r));
         assert(forall|r: Row| #[trigger] self.row_ok(r) == o.row_ok(r));
         assert(self.arrays_ok(p)) by {
@@ -84,7 +85,7 @@ impl Scheduler {
         assert forall|g: int, r: int, i: int, pos: int|
             #![trigger self.groups@[g], rows[r], self.seqs@[i], self.past(g, i, pos)]
             0 <= g < self.groups@.len() && 0 <= r < rows.len() && 0 <= i < self.seqs@.len()
-                && self.seqs@[i].phase is Running && 0 <= pos
+                && self.seqs@[i].phase is Running && self.kept(g, i) <= pos
                 < self.seqs@[i].computed implies self.row_slot(g, rows[r]) != self.past(
             g,
             i,
@@ -144,10 +145,12 @@ impl Scheduler {
         ensures
             group_ok(self.config, self.groups@[g]),
             r.seat < self.config.max_seqs,
+            self.groups@[g].seat(r.seat as int).kept <= r.pos,
             self.groups@[g].seat(r.seat as int).sealed * self.config.block_size <= r.pos
                 < self.groups@[g].seat(r.seat as int).kv.len(),
     {
         self.lemma_table_covers(g, r.seq as int);
+        self.groups@[g].lemma_bounds(r.seat as int);
     }
 }
 

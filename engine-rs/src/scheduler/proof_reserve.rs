@@ -88,6 +88,38 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
         b.inv(),
 {
     let seat = a.seqs@[i].seat as int;
+    assert forall|g: int| 0 <= g < b.groups@.len() implies seat_ok(
+        a.seqs@[i],
+        (#[trigger] b.groups@[g]).seat(seat),
+        a.config.block_size,
+    ) by {
+        let v = a.groups@[g].seat(seat);
+        let w = b.groups@[g].seat(seat);
+        assert(seat_ok(a.seqs@[i], v, a.config.block_size));
+        assert(extends(v, w));
+        lemma_extends_holds(v, w, a.seqs@[i].tokens@, a.seqs@[i].computed as int);
+        lemma_mul_le(v.table.len(), w.table.len(), a.config.block_size as nat);
+    }
+    lemma_one_seat(a, b, i);
+}
+
+/// Only the tables of running sequence `i` are others, and they do as well.
+pub(super) proof fn lemma_one_seat(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        b == (Scheduler { groups: b.groups, ..a }),
+        0 <= i < a.seqs@.len(),
+        a.seqs@[i].phase is Running,
+        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
+        forall|g: int|
+            0 <= g < b.groups@.len() ==> seat_ok(
+                a.seqs@[i],
+                (#[trigger] b.groups@[g]).seat(a.seqs@[i].seat as int),
+                a.config.block_size,
+            ),
+    ensures
+        b.inv(),
+{
     assert(a.seqs@[i].live());
     assert forall|j: int, g: int|
         #![trigger b.seqs@[j], b.groups@[g]]
@@ -98,13 +130,7 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
         b.config.block_size,
     ) by {
         assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-        if j == i {
-            let v = a.groups@[g].seat(seat);
-            let w = b.groups@[g].seat(seat);
-            assert(extends(v, w));
-            lemma_extends_holds(v, w, a.seqs@[j].tokens@, a.seqs@[j].computed as int);
-            lemma_mul_le(v.table.len(), w.table.len(), a.config.block_size as nat);
-        } else {
+        if j != i {
             assert(a.seqs@[j].live());
             assert(a.seqs@[j].seat != a.seqs@[i].seat);
             assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(

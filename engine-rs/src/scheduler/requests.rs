@@ -178,6 +178,7 @@ impl Scheduler {
             ) by {
                 let fresh = model::Sequence::fresh(r, l.engine.groups());
                 assert(tables_of(self.groups@, s) =~= fresh.tables);
+                assert(freed_of(self.groups@, s) =~= fresh.freed);
                 lemma_add_enters(*old(self), *self, l, index as int, r);
             }
         }

@@ -201,7 +201,7 @@ impl Scheduler {
                 assert(self.covers(i, b.seqs@[i].planned as int));
                 assert(b.seqs@[i].planned <= self.groups@[g].seat(seat as int).table.len()
                     * self.config.block_size);
-                assert forall|p: int| 0 <= p < s.computed implies #[trigger] w.kv[p] == Some(
+                assert forall|p: int| w.kept <= p < s.computed implies #[trigger] w.kv[p] == Some(
                     s.tokens@.take(p + 1),
                 ) by {
                     assert(v.kv[p] == Some(s.tokens@.take(p + 1)));

@@ -55,7 +55,8 @@ impl Scheduler {
         Some(plan)
     }
 
-    /// Fills the draft: rows of running sequences, then of waiting ones.
+    /// Gives back what no later row sees, then fills the draft: rows of running sequences, then of
+    /// waiting ones.
     fn choose_rows(&mut self)
         requires
             old(self).inv(),
@@ -72,8 +73,11 @@ impl Scheduler {
                 *old(self),
             ),
     {
+        self.slide_running();
+        let ghost slid = *self;
         let (left, clear) = self.schedule_running(self.config.max_batched_tokens);
         proof {
+            lemma_refines_trans(*old(self), slid, *self);
             if old(self).idle() && unfinished(*old(self)) && old(self).running@.len() == 0 {
                 let i = choose|i: int|
                     0 <= i < old(self).seqs@.len() && ((#[trigger] old(

@@ -12,6 +12,7 @@ verus! {
 /// The first `k` blocks of the table are committed and begin `toks`.
 pub open spec fn shareable(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32) -> bool {
     &&& k <= v.sealed
+    &&& k > 0 ==> v.freed == 0
     &&& k * block_size <= toks.len()
     &&& holds(v, toks, (k * block_size) as int)
 }
@@ -30,6 +31,7 @@ pub(super) proof fn lemma_shareable(
         k * block_size <= s.computed <= s.len(),
         k * block_size <= toks.len(),
         s.tokens@.take((k * block_size) as int) == toks.take((k * block_size) as int),
+        k > 0 ==> v.freed == 0,
     ensures
         shareable(v, toks, k, block_size),
 {
@@ -39,7 +41,7 @@ pub(super) proof fn lemma_shareable(
             k * block_size <= s.computed,
             block_size > 0,
     ;
-    assert forall|p: int| 0 <= p < n implies #[trigger] v.kv[p] == Some(toks.take(p + 1)) by {
+    assert forall|p: int| v.kept <= p < n implies #[trigger] v.kv[p] == Some(toks.take(p + 1)) by {
         assert(s.tokens@.take(n).take(p + 1) =~= s.tokens@.take(p + 1));
         assert(toks.take(n).take(p + 1) =~= toks.take(p + 1));
     }
@@ -125,6 +127,7 @@ pub fn share_all(
             assert(prev[g as int].seat(from as int) == before[g as int].seat(from as int));
             assert(shareable(before[g as int].seat(from as int), toks, k as nat, c.block_size));
             prev[g as int].lemma_bounds(from as int);
+            assert(0 * c.block_size == 0);
         }
         groups[g].share(seat as usize, from as usize, k);
         proof {
@@ -133,7 +136,7 @@ pub fn share_all(
             let w = groups@[g as int].seat(seat as int);
             groups@[g as int].lemma_bounds(seat as int);
             assert(w.kv == v.kv.take(n));
-            assert forall|p: int| 0 <= p < n implies #[trigger] w.kv[p] == Some(
+            assert forall|p: int| w.kept <= p < n implies #[trigger] w.kv[p] == Some(
                 toks.take(p + 1),
             ) by {
                 assert(v.kv.take(n)[p] == v.kv[p]);

@@ -19,6 +19,7 @@ pub open spec fn groups_frame(
     &&& a.len() == b.len()
     &&& forall|g: int|
         0 <= g < b.len() ==> group_ok(c, #[trigger] b[g]) && b[g].num_blocks() == a[g].num_blocks()
+            && b[g].window() == a[g].window()
     &&& forall|g: int, s: int|
         #![trigger b[g].seat(s)]
         0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat ==> b[g].seat(s) == a[g].seat(s)
@@ -27,6 +28,7 @@ pub open spec fn groups_frame(
 /// The seat's table has the same beginning; blocks that left the cache are new in it.
 pub open spec fn grew(a: LayerGroup, b: LayerGroup, seat: int) -> bool {
     let (v, w) = (a.seat(seat), b.seat(seat));
+    &&& w.freed == v.freed
     &&& w.sealed <= v.table.len() <= w.table.len()
     &&& w.table.take(v.table.len() as int) == v.table
     &&& logged(a, b) && a.seats() == b.seats()
@@ -39,6 +41,7 @@ pub open spec fn grew(a: LayerGroup, b: LayerGroup, seat: int) -> bool {
 /// A longer table with the same beginning.
 pub open spec fn extends(a: SeatView, b: SeatView) -> bool {
     &&& a.table.len() <= b.table.len()
+    &&& b.freed == a.freed && b.kept == a.kept
     &&& b.sealed == a.sealed
     &&& a.kv.len() <= b.kv.len()
     &&& b.kv.take(a.kv.len() as int) == a.kv
@@ -51,7 +54,7 @@ pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: in
     ensures
         holds(b, toks, n),
 {
-    assert forall|p: int| 0 <= p < n implies #[trigger] b.kv[p] == Some(toks.take(p + 1)) by {
+    assert forall|p: int| b.kept <= p < n implies #[trigger] b.kv[p] == Some(toks.take(p + 1)) by {
         assert(b.kv.take(a.kv.len() as int)[p] == a.kv[p]);
     }
 }
@@ -324,6 +327,7 @@ pub fn blocks_for(n: u32, block_size: u32) -> (k: usize)
 /// The same view but for the content of positions from `from` on.
 pub open spec fn dirtied(a: SeatView, b: SeatView, from: int) -> bool {
     &&& b.table == a.table
+    &&& b.freed == a.freed && b.kept == a.kept
     &&& b.sealed == a.sealed
     &&& b.kv.len() == a.kv.len()
     &&& forall|p: int| 0 <= p < from && p < a.kv.len() ==> #[trigger] b.kv[p] == a.kv[p]
@@ -549,6 +553,7 @@ pub open spec fn attached_hits(
 /// The seat's table is exactly `k` blocks that hold the beginning of `toks`.
 pub open spec fn attached(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32) -> bool {
     &&& v.table.len() == k
+    &&& v.freed == 0
     &&& v.sealed == k
     &&& k * block_size <= toks.len()
     &&& holds(v, toks, (k * block_size) as int)
