@@ -50,7 +50,12 @@ class Plan:
         """(seats u32[U], indices u32[U], blocks u32[U]), to be applied in order beforehand."""
 
 class Engine:
-    """Scheduler and paged, prefix-sharing KV cache. A refused call changes nothing."""
+    """Scheduler and paged, prefix-sharing KV cache. A refused call changes nothing.
+
+    `num_blocks`, `windows`: one for each layer group. A row of a group sees the last `windows`
+    positions, its own among them, or all where it is 0 (as everywhere without `windows`); blocks
+    that no later row sees are given back.
+    """
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class Engine:
         max_model_len: int,
         vocab_size: int,
         prefix_cache: bool = True,
+        windows: list[int] | None = None,
     ) -> None: ...
     def add_request(
         self,

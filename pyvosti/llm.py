@@ -90,6 +90,7 @@ class LLM:
             runner = make_runner(
                 chosen, self.config, loaded.tensors, self.limits, strict_kernels=strict_kernels
             )
+            windows = self.config.layer_groups(self.limits.max_model_len)[1]
             engine = Engine(
                 runner.num_blocks,
                 self.limits.block_size,
@@ -98,6 +99,7 @@ class LLM:
                 self.limits.max_model_len,
                 self.config.vocab,
                 prefix_cache,
+                [window or 0 for window in windows],
             )
         except ValueError as error:
             raise ConfigError(str(error)) from None

@@ -84,7 +84,8 @@ impl Engine {
 impl Engine {
     #[new]
     #[pyo3(signature = (num_blocks, block_size, max_seqs, max_batched_tokens, max_model_len,
-        vocab_size, prefix_cache = true))]
+        vocab_size, prefix_cache = true, windows = None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         num_blocks: Vec<u32>,
         block_size: u32,
@@ -93,9 +94,12 @@ impl Engine {
         max_model_len: u32,
         vocab_size: u32,
         prefix_cache: bool,
+        windows: Option<Vec<u32>>,
     ) -> PyResult<Self> {
+        let windows = windows.unwrap_or_else(|| vec![0; num_blocks.len()]);
         engine::Engine::new(
             num_blocks,
+            windows,
             block_size,
             max_seqs,
             max_batched_tokens,
