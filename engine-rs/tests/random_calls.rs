@@ -121,7 +121,7 @@ fn all_kinds_of_calls_were_made() {
     assert!(seen.cancelled > 50 && seen.aborted > 20 && seen.forked > 50 && seen.resets > 5);
     assert!(seen.loads > 2);
     assert!(seen.refused > 20 && seen.resumed_with_hit > 20);
-    assert!(roomy.seen.hits > 500);
+    assert!(roomy.seen.hits > 500 && roomy.seen.slid > 500);
 }
 
 /// Blocks that the engine holds for nobody, or gives away too early, are noticed.
@@ -140,7 +140,38 @@ fn the_audit_counts_references() {
     assert!(world.audit().is_err_and(|why| why.ends_with("8 held")));
 }
 
-const FAULTS: [Fault; 9] = [
+/// However long a sequence gets, a group with a window holds the blocks that its next rows see, the
+/// block before these at most, and those that the rows in flight are written to.
+#[test]
+fn a_window_holds_a_bounded_number_of_blocks() {
+    let (size, window, budget) = (4, 10, 8);
+    let shape = Shape {
+        groups: vec![(100, None), (100, Some(window))],
+        block_size: size as u32,
+        max_seqs: 1,
+        budget: budget as u32,
+        max_len: 400,
+        prefix_cache: false,
+    };
+    let mut world = World::new(shape, None);
+    let prompt = (0..200).map(|p| p % 3).collect();
+    let added = world.add_request(prompt, 199, vec![], 0, 0);
+    assert_eq!(added, Ok(()));
+    let bound = (window - 1 + budget).div_ceil(size) + 2;
+    let (mut most, mut longest) = ([0, 0], 0);
+    while world.schedule().expect("no difference") {
+        for (most, group) in most.iter_mut().zip(&world.groups) {
+            *most = group.held().max(*most);
+        }
+        longest = world.sequences.values().map(|s| s.planned).fold(longest, usize::max);
+        world.commit().expect("no difference");
+    }
+    assert_eq!(longest, 398);
+    assert_eq!(most[0], 100);
+    assert!(most[1] <= bound, "{} blocks, more than {bound}", most[1]);
+}
+
+const FAULTS: [Fault; 10] = [
     Fault::ForgetsWrite,
     Fault::LosesUpdate,
     Fault::SharesBlock,
@@ -150,6 +181,7 @@ const FAULTS: [Fault; 9] = [
     Fault::IgnoresSalt,
     Fault::CommitsOther,
     Fault::LoadsSilently,
+    Fault::NarrowWindow,
 ];
 
 /// Each mistake is found, and by what it does to a request's rows or tokens.

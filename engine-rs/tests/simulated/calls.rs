@@ -28,7 +28,7 @@ impl World {
         self.add_request(prompt, max_tokens, stop, logits_from, salt)
     }
 
-    fn add_request(
+    pub fn add_request(
         &mut self,
         prompt: Vec<u32>,
         max_tokens: usize,

@@ -27,6 +27,8 @@ pub enum Fault {
     CommitsOther,
     /// The engine is not told that the weights are others.
     LoadsSilently,
+    /// The engine is told a window that is one block too narrow.
+    NarrowWindow,
 }
 
 /// What a plan gave.
@@ -178,7 +180,7 @@ impl Device {
         }
     }
 
-    fn poison(&mut self, layer: usize, block: usize) {
+    pub fn poison(&mut self, layer: usize, block: usize) {
         let first = block * self.block_size;
         if let Some(slots) = self.pools[layer].get_mut(first..first + self.block_size) {
             slots.fill(POISON);

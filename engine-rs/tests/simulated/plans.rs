@@ -11,6 +11,7 @@ impl World {
     /// The next plan, checked, goes into flight; `false` when there is nothing to compute now.
     pub fn schedule(&mut self) -> Result<bool, String> {
         let plan = self.with(|e| e.schedule());
+        self.slide();
         let ids = plan.as_ref().map_or(&[][..], |plan| &plan.seq_ids);
         let new: Vec<u64> = ids
             .iter()
@@ -42,6 +43,29 @@ impl World {
         self.take_off(plan);
         self.audit()?;
         Ok(true)
+    }
+
+    /// Running sequences have given back what their rows to come do not see, but not their last full
+    /// block. What nobody holds then, and no cache, is spoilt: whoever reads it yet is found out.
+    fn slide(&mut self) {
+        let size = self.shape.block_size as usize;
+        for id in &self.running {
+            let sequence = &self.sequences[id];
+            if sequence.phase != Phase::Running {
+                continue;
+            }
+            for (g, window) in self.told.iter().enumerate() {
+                let seen = window.map_or(0, |w| (sequence.computed + 1).saturating_sub(w));
+                let full = sequence.computed / size;
+                let upto = (seen / size).min(full.saturating_sub(1));
+                self.seen.slid += upto.saturating_sub(self.groups[g].freed[sequence.seat]);
+                for block in self.groups[g].slide(sequence.seat, upto) {
+                    if !self.shape.prefix_cache {
+                        self.device.poison(g, block as usize);
+                    }
+                }
+            }
+        }
     }
 
     /// New sequences take free seats, and begin after what they share.
@@ -130,7 +154,7 @@ impl World {
         let sealed = sealed.copied().flatten().ok_or("nothing is in the block")?;
         let parent = sequence.parent.and_then(|of| self.sequences.get(&of));
         let of_parent = parent.is_some_and(|p| {
-            p.phase == Phase::Running && self.groups[g].rows[p.seat].contains(&block)
+            p.phase == Phase::Running && self.groups[g].has(p.seat, block)
         });
         check!(sealed.salt == sequence.solo.salt, "a block of another salt");
         check!(sealed.prefix == sequence.solo.prefix(end), "another prefix");

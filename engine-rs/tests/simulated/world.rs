@@ -49,6 +49,8 @@ pub struct Seen {
     pub preempted_with_output: usize,
     pub hits: usize,
     pub resumed_with_hit: usize,
+    /// Blocks given back as no later row sees them.
+    pub slid: usize,
 }
 
 pub struct World {
@@ -57,6 +59,8 @@ pub struct World {
     engine: Option<Engine>,
     pub device: Device,
     pub groups: Vec<Group>,
+    /// The windows that the engine was told.
+    pub told: Vec<Option<usize>>,
     /// Those that are not over.
     pub sequences: BTreeMap<u64, Sequence>,
     pub waiting: VecDeque<u64>,
@@ -71,10 +75,18 @@ pub struct World {
 
 impl World {
     pub fn new(shape: Shape, fault: Option<Fault>) -> Self {
-        let (blocks, windows): (Vec<u32>, _) = shape.groups.iter().copied().unzip();
+        let (blocks, windows): (Vec<u32>, Vec<_>) = shape.groups.iter().copied().unzip();
         let (size, seats) = (shape.block_size as usize, shape.max_seqs as usize);
+        let narrow = if fault == Some(Fault::NarrowWindow) {
+            size
+        } else {
+            0
+        };
+        let narrowed = |w: Option<usize>| w.map(|w| w.saturating_sub(narrow).max(1));
+        let told: Vec<Option<usize>> = windows.iter().copied().map(narrowed).collect();
         let engine = Engine::new(
             blocks.clone(),
+            told.iter().map(|w| w.unwrap_or(0) as u32).collect(),
             shape.block_size,
             shape.max_seqs,
             shape.budget,
@@ -84,6 +96,7 @@ impl World {
         );
         let mut device = Device::new(&blocks, size, seats, shape.max_len as usize);
         device.fault = fault;
+        device.planted = usize::from(narrow > 0);
         World {
             model: Model {
                 windows,
@@ -92,6 +105,7 @@ impl World {
             },
             engine: engine.ok(),
             device,
+            told,
             groups: blocks.iter().map(|n| Group::new(*n, seats)).collect(),
             sequences: BTreeMap::new(),
             waiting: VecDeque::new(),
