@@ -72,6 +72,7 @@ impl Engine {
         ensures
             r is Ok <==> sizes_ok(
                 num_blocks@,
+                windows@,
                 block_size,
                 max_seqs,
                 max_batched_tokens,

@@ -262,7 +262,10 @@ impl LayerGroup {
         proof {
             lemma_others(st, self.state(), s);
             lemma_kv_prefix(st.content, self.state().rows[s], st.rows[from as int], st.size, 0);
-            if k == 0 {
+            lemma_none_freed(self.state(), s);
+            if k > 0 {
+                lemma_none_freed(st, from as int);
+            } else {
                 let held = self.state().rows[s].len();
                 assert(k * st.size == 0 && held * st.size == 0) by (nonlinear_arith)
                     requires

@@ -132,6 +132,16 @@ pub proof fn lemma_nothing_held(st: State, s: int, toks: Seq<u32>)
     assert(st.anchor_ok(s, st.sealed[s] as int, st.anchor[s]));
 }
 
+/// A seat that gave nothing back has kept all positions.
+pub proof fn lemma_none_freed(st: State, s: int)
+    requires
+        st.freed[s] == 0,
+    ensures
+        st.kept(s) == 0,
+{
+    assert(0 * st.size == 0);
+}
+
 /// A block acquired takes at most itself from the queue.
 pub proof fn lemma_acquire_len(v: PoolView, b: u32, h: Holder)
     requires

@@ -33,13 +33,14 @@ pub enum ConfigError {
 /// Sizes that an engine can have.
 pub open spec fn sizes_ok(
     num_blocks: Seq<u32>,
+    windows: Seq<u32>,
     block_size: u32,
     max_seqs: u32,
     max_batched_tokens: u32,
     max_model_len: u32,
     vocab_size: u32,
 ) -> bool {
-    &&& 0 < num_blocks.len() <= 0x1_0000
+    &&& 0 < num_blocks.len() <= 0x1_0000 && windows.len() == num_blocks.len()
     &&& block_size > 0 && max_seqs > 0 && max_batched_tokens > 0 && vocab_size > 0
     &&& 2 <= max_model_len < 0x8000_0000
     &&& max_seqs * ((max_model_len + block_size - 1) / block_size as int) <= u32::MAX
@@ -193,6 +194,7 @@ impl Scheduler {
         ensures
             r is Ok <==> sizes_ok(
                 num_blocks@,
+                windows@,
                 block_size,
                 max_seqs,
                 max_batched_tokens,
