@@ -110,7 +110,7 @@ fn any_calls_in_any_order() {
 
 #[test]
 fn all_kinds_of_calls_were_made() {
-    let [tiny, roomy] = [0, 6].map(|shape: usize| {
+    let [tiny, roomy, windows] = [0, 6, 2].map(|shape: usize| {
         let mut world = World::new(shapes()[shape].clone(), None);
         random_calls(&mut world, 3, CALLS).expect("no difference");
         world
@@ -121,7 +121,8 @@ fn all_kinds_of_calls_were_made() {
     assert!(seen.cancelled > 50 && seen.aborted > 20 && seen.forked > 50 && seen.resets > 5);
     assert!(seen.loads > 2);
     assert!(seen.refused > 20 && seen.resumed_with_hit > 20);
-    assert!(roomy.seen.hits > 500 && roomy.seen.slid > 500);
+    assert!(roomy.seen.hits > 500);
+    assert!(windows.seen.slid > 1_000 && windows.seen.hits > 100);
 }
 
 /// Blocks that the engine holds for nobody, or gives away too early, are noticed.
@@ -163,7 +164,11 @@ fn a_window_holds_a_bounded_number_of_blocks() {
         for (most, group) in most.iter_mut().zip(&world.groups) {
             *most = group.held().max(*most);
         }
-        longest = world.sequences.values().map(|s| s.planned).fold(longest, usize::max);
+        longest = world
+            .sequences
+            .values()
+            .map(|s| s.planned)
+            .fold(longest, usize::max);
         world.commit().expect("no difference");
     }
     assert_eq!(longest, 398);

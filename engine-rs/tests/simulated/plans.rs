@@ -45,8 +45,8 @@ impl World {
         Ok(true)
     }
 
-    /// Running sequences have given back what their rows to come do not see, but not their last full
-    /// block. What nobody holds then, and no cache, is spoilt: whoever reads it yet is found out.
+    /// Running sequences have given back what their rows to come do not see, but not their last
+    /// full block. What nobody holds then, and no cache, is spoilt: whoever reads it yet is found out.
     fn slide(&mut self) {
         let size = self.shape.block_size as usize;
         for id in &self.running {
@@ -153,9 +153,8 @@ impl World {
         let sealed = self.groups[g].sealed.get(block as usize);
         let sealed = sealed.copied().flatten().ok_or("nothing is in the block")?;
         let parent = sequence.parent.and_then(|of| self.sequences.get(&of));
-        let of_parent = parent.is_some_and(|p| {
-            p.phase == Phase::Running && self.groups[g].has(p.seat, block)
-        });
+        let of_parent =
+            parent.is_some_and(|p| p.phase == Phase::Running && self.groups[g].has(p.seat, block));
         check!(sealed.salt == sequence.solo.salt, "a block of another salt");
         check!(sealed.prefix == sequence.solo.prefix(end), "another prefix");
         let cached = self.shape.prefix_cache && sealed.resets == self.seen.resets;
