@@ -214,7 +214,7 @@ proof fn probe_theorem_memory<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
 #[verifier::rlimit(1)]
 proof fn probe_toy(x: Execution<Toy>)
     requires
-        x.shape.groups() == 1,
+        x.shape.windows == Toy::windows(),
         plan_wf(x.shape, x.plan),
         Toy::executes(x),
         x.plan.len() > 0,
