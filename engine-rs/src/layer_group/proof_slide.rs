@@ -69,12 +69,13 @@ pub proof fn lemma_slide(st: State, s: int)
     }
 }
 
-/// More of its first blocks were given back, at most `n` in all, and nothing else changed.
+/// Its first `n` blocks were given back, but not its last sealed one, and nothing else changed.
 pub open spec fn slid(v: SeatView, w: SeatView, n: nat) -> bool {
     &&& w.table == v.table
     &&& w.sealed == v.sealed
     &&& v.freed <= w.freed
     &&& w.freed <= n || w.freed == v.freed
+    &&& w.freed >= n || w.freed + 1 >= w.sealed
     &&& v.kept <= w.kept
     &&& w.kv.len() == v.kv.len()
     &&& forall|p: int| w.kept <= p < v.kv.len() ==> #[trigger] w.kv[p] == v.kv[p]

@@ -21,6 +21,14 @@ pub open spec fn slid_unseen(
     let (v, w) = (a.seat(seat), b.seat(seat));
     &&& slid(v, w, w.freed)
     &&& w.freed == v.freed || w.freed * block_size <= first_seen(a.window(), computed)
+    &&& seen_only(b, seat, computed, block_size)
+}
+
+/// The seat has no block that a row from position `computed` on does not see, before its last
+/// sealed one.
+pub open spec fn seen_only(g: LayerGroup, seat: int, computed: int, block_size: u32) -> bool {
+    let v = g.seat(seat);
+    first_seen(g.window(), computed) < (v.freed + 1) * block_size || v.freed + 1 >= v.sealed
 }
 
 /// Leading blocks that no row from position `computed` on sees.
@@ -28,7 +36,7 @@ fn unseen_blocks(window: usize, computed: u32, block_size: u32) -> (n: usize)
     requires
         block_size > 0,
     ensures
-        n * block_size <= first_seen(window as nat, computed as int),
+        n * block_size <= first_seen(window as nat, computed as int) < (n + 1) * block_size,
 {
     let computed = computed as usize;
     let size = block_size as usize;
@@ -36,7 +44,7 @@ fn unseen_blocks(window: usize, computed: u32, block_size: u32) -> (n: usize)
         return 0;
     }
     let seen = computed - window + 1;
-    assert(seen / size * size <= seen) by (nonlinear_arith)
+    assert(seen / size * size <= seen < (seen / size + 1) * size) by (nonlinear_arith)
         requires
             size > 0,
     ;
@@ -96,6 +104,9 @@ fn slide_all(
         groups[g].slide(seat as usize, n);
         proof {
             let w = groups@[g as int].seat(seat as int);
+            if w.freed >= n {
+                lemma_mul_le((n + 1) as nat, w.freed + 1, block_size as nat);
+            }
             if w.freed <= n {
                 lemma_mul_le(w.freed, n as nat, block_size as nat);
             }
@@ -146,9 +157,16 @@ impl Scheduler {
         false
     }
 
-    fn has_window(&self) -> bool {
+    fn has_window(&self) -> (some: bool)
+        ensures
+            !some ==> forall|g: int|
+                0 <= g < self.groups@.len() ==> (#[trigger] self.groups@[g]).window() == 0,
+    {
         let mut g: usize = 0;
         while g < self.groups.len()
+            invariant
+                g <= self.groups@.len(),
+                forall|h: int| 0 <= h < g ==> (#[trigger] self.groups@[h]).window() == 0,
             decreases self.groups@.len() - g,
         {
             if self.groups[g].count_window() > 0 {
@@ -157,6 +175,24 @@ impl Scheduler {
             g += 1;
         }
         false
+    }
+
+    /// Sequence `i` has no block that its rows to come do not see, before its last sealed one.
+    pub open spec fn sees_its_blocks(&self, i: int) -> bool {
+        forall|g: int|
+            0 <= g < self.groups@.len() ==> seen_only(
+                #[trigger] self.groups@[g],
+                self.seqs@[i].seat as int,
+                self.seqs@[i].computed as int,
+                self.config.block_size,
+            )
+    }
+
+    /// That is so of the first `n` sequences that have a seat, and run.
+    pub open spec fn see_their_blocks(&self, n: int) -> bool {
+        forall|k: int|
+            0 <= k < n && self.seqs@[#[trigger] self.running@[k] as int].phase is Running
+                ==> self.sees_its_blocks(self.running@[k] as int)
     }
 
     /// Each running sequence gives back what its rows to come do not see. Rows in flight are among
@@ -168,11 +204,23 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            final(self).see_their_blocks(final(self).running@.len() as int),
     {
         proof {
             lemma_refines_self(*self);
         }
         if !self.has_window() {
+            assert forall|i: int| #[trigger] self.sees_its_blocks(i) by {
+                assert forall|g: int| 0 <= g < self.groups@.len() implies seen_only(
+                    #[trigger] self.groups@[g],
+                    self.seqs@[i].seat as int,
+                    self.seqs@[i].computed as int,
+                    self.config.block_size,
+                ) by {
+                    let freed = self.groups@[g].seat(self.seqs@[i].seat as int).freed;
+                    lemma_mul_le(1, freed + 1, self.config.block_size as nat);
+                }
+            }
             return;
         }
         let mut k: usize = 0;
@@ -181,6 +229,8 @@ impl Scheduler {
                 self.inv(),
                 refines(*old(self), *self),
                 *self == (Scheduler { groups: self.groups, ..*old(self) }),
+                k <= self.running@.len(),
+                self.see_their_blocks(k as int),
             decreases self.running@.len() - k,
         {
             let i = self.running[k];
@@ -190,9 +240,46 @@ impl Scheduler {
                 self.slide(i);
                 proof {
                     lemma_refines_trans(*old(self), before, *self);
+                    assert forall|m: int|
+                        0 <= m < k
+                            && self.seqs@[#[trigger] self.running@[m] as int].phase is Running implies self.sees_its_blocks(
+                    self.running@[m] as int) by {
+                        before.lemma_still_sees(*self, i as int, self.running@[m] as int);
+                    }
                 }
             }
             k += 1;
+        }
+    }
+
+    /// What sequence `i` gives back is not the blocks of sequence `j`.
+    proof fn lemma_still_sees(&self, b: Scheduler, i: int, j: int)
+        requires
+            self.inv(),
+            b == (Scheduler { groups: b.groups, ..*self }),
+            0 <= i < self.seqs@.len() && self.seqs@[i].phase is Running,
+            0 <= j < self.seqs@.len() && self.seqs@[j].phase is Running,
+            i != j,
+            self.sees_its_blocks(j),
+            groups_frame(self.config, self.groups@, b.groups@, self.seqs@[i].seat as int),
+        ensures
+            b.sees_its_blocks(j),
+    {
+        assert(self.seqs@[i].live() && self.seqs@[j].live());
+        assert forall|g: int| 0 <= g < b.groups@.len() implies seen_only(
+            #[trigger] b.groups@[g],
+            b.seqs@[j].seat as int,
+            b.seqs@[j].computed as int,
+            b.config.block_size,
+        ) by {
+            let seat = self.seqs@[j].seat as int;
+            assert(b.groups@[g].seat(seat) == self.groups@[g].seat(seat));
+            assert(seen_only(
+                self.groups@[g],
+                seat,
+                self.seqs@[j].computed as int,
+                self.config.block_size,
+            ));
         }
     }
 
@@ -205,6 +292,13 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            final(self).sees_its_blocks(i as int),
+            groups_frame(
+                old(self).config,
+                old(self).groups@,
+                final(self).groups@,
+                old(self).seqs@[i as int].seat as int,
+            ),
     {
         let ghost before = *self;
         let seq = &self.seqs[i as usize];
