@@ -59,6 +59,7 @@ impl Engine {
     /// Of each group of layers: `num_blocks`, of `block_size` tokens each, and `windows`, how many
     /// positions, its own included, a row sees (0: all up to its own). A group with a window gives
     /// back the blocks that no later row sees.
+    #[allow(clippy::too_many_arguments)]
     pub fn new(
         num_blocks: Vec<u32>,
         windows: Vec<u32>,
