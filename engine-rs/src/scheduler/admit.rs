@@ -216,8 +216,8 @@ impl Scheduler {
     }
 
     /// Where the parent of sequence `i` sits and how many blocks of its prompt it holds computed,
-    /// at most `limit`; no block when it has none, has given blocks back, or the parent is gone. Who
-    /// came after the parent into its entry will do, if salt and tokens are the same.
+    /// at most `limit`; no block when it has none, has given blocks back, or the parent is gone.
+    /// Who came after the parent into its entry will do, if salt and tokens are the same.
     fn parent_blocks(&self, i: u32, limit: u32) -> (r: (u32, u32))
         requires
             self.groups_ok(),

@@ -179,8 +179,8 @@ fn all_seats(n: u32) -> (seats: Vec<u32>)
 }
 
 impl Scheduler {
-    /// Of each group of layers: `num_blocks`, and `windows`, how many positions, its own included, a
-    /// row sees (0: all up to its own).
+    /// Of each group of layers: `num_blocks`, and `windows`, how many positions, its own included,
+    /// a row sees (0: all up to its own).
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         num_blocks: Vec<u32>,

@@ -191,8 +191,12 @@ impl Scheduler {
     /// That is so of the first `n` sequences that have a seat, and run.
     pub open spec fn see_their_blocks(&self, n: int) -> bool {
         forall|k: int|
-            0 <= k < n && self.seqs@[#[trigger] self.running@[k] as int].phase is Running
-                ==> self.sees_its_blocks(self.running@[k] as int)
+            0 <= k < n && #[trigger] self.runs(k) ==> self.sees_its_blocks(self.running@[k] as int)
+    }
+
+    /// The `k`-th sequence that has a seat runs.
+    pub open spec fn runs(&self, k: int) -> bool {
+        self.seqs@[self.running@[k] as int].phase is Running
     }
 
     /// Each running sequence gives back what its rows to come do not see. Rows in flight are among
@@ -240,10 +244,10 @@ impl Scheduler {
                 self.slide(i);
                 proof {
                     lemma_refines_trans(*old(self), before, *self);
-                    assert forall|m: int|
-                        0 <= m < k
-                            && self.seqs@[#[trigger] self.running@[m] as int].phase is Running implies self.sees_its_blocks(
-                    self.running@[m] as int) by {
+                    assert forall|m: int| 0 <= m < k && #[trigger] self.runs(m) implies {
+                        self.sees_its_blocks(self.running@[m] as int)
+                    } by {
+                        assert(before.runs(m));
                         before.lemma_still_sees(*self, i as int, self.running@[m] as int);
                     }
                 }

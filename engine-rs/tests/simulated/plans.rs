@@ -46,7 +46,8 @@ impl World {
     }
 
     /// Running sequences have given back what their rows to come do not see, but not their last
-    /// full block. What nobody holds then, and no cache, is spoilt: whoever reads it yet is found out.
+    /// full block. What nobody holds then, and no cache, is spoilt: whoever reads it yet is found
+    /// out.
     fn slide(&mut self) {
         let size = self.shape.block_size as usize;
         for id in &self.running {

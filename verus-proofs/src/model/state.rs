@@ -12,9 +12,9 @@ pub struct Prefix {
 
 /// One sequence. `known`: its prompt and the output committed so far. `computed`: the KV of
 /// positions `0..computed` is committed. `need_from`: the first position whose logits are still to
-/// be delivered. `seat`: its row of the block tables while it is admitted. `freed`: how many leading
-/// entries of each table it has given back, as no later row sees their positions; they stay in the
-/// table, so that all others keep their places. `alive`: neither finished nor aborted.
+/// be delivered. `seat`: its row of the block tables while it is admitted. `freed`: how many
+/// leading entries of each table it has given back, as no later row sees their positions; they stay
+/// in the table, so that all others keep their places. `alive`: neither finished nor aborted.
 pub struct Sequence {
     pub request: Request,
     pub known: Seq<Token>,

@@ -10,8 +10,8 @@ use vstd::prelude::*;
 
 verus! {
 
-/// A model: row functions, its launch sequence, and of each group how many layers it has and how far
-/// back they see.
+/// A model: row functions, its launch sequence, and of each group how many layers it has and how
+/// far back they see.
 pub trait Layers: Launches {
     spec fn depths() -> Seq<nat>;
 
@@ -99,7 +99,8 @@ pub struct RowState<R: RowFunctions> {
     pub logits: R::Logits,
 }
 
-/// The cells of layer `l` at the positions that the row after `past` sees: of the past, and its own.
+/// The cells of layer `l` at the positions that the row after `past` sees: of the past, and its
+/// own.
 pub open spec fn cells_of<R: Layers>(
     past: Seq<Seq<Seq<R::Cell>>>,
     own: R::Cell,

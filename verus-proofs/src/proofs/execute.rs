@@ -255,8 +255,8 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
     D::forward_sees_windows(s.weights, read, kv, tokens[p]);
 }
 
-/// After the plan, all that a live sequence's rows see, up to its chunk's end, holds the reference's
-/// KV.
+/// After the plan, all that a live sequence's rows see, up to its chunk's end, holds the
+/// reference's KV.
 pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     s: System<D>,
     x: Execution<D>,
