@@ -104,14 +104,16 @@ class Table:
 class Cache:
     """[blocks, heads, page, dim]: equal in A and B at equal positions of the row's sequence.
 
-    Only positions up to the row's own count: what other slots hold is each launch's own. With
-    `finite` every element is a finite number.
+    Only positions that the row sees count, up to its own, the last `window` of them where that is
+    not 0: what other slots hold is each launch's own. With `finite` every element is a finite
+    number.
     """
 
     heads: int
     page: int
     dim: int
     finite: bool
+    window: int = 0
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ PREMISES = {
     "tiles_disjoint": "a row is in at most one tile, and its tile's rows are below the row count",
     "tiles_have_states": "a row in a tile of attention_splits has a state >= 0",
     "tables_cover": "entry p of a seat's table is a block of the pool for p <= position // page",
-    "past_equal": "the KV of position q <= the row's is equal in both launches: rows_computed",
+    "past_equal": "the KV that the row sees is equal in both launches: rows_computed",
     "cache_finite": "every V of the pool is finite: proved of rope_kv_write's stores",
 }
 """Every premise about integers and memory that a proof may use, by name.

@@ -178,8 +178,8 @@ def attention_inputs(c: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     heads, dim, page, pages = c["KV_HEADS"], c["HEAD_DIM"], c["PAGE"], c["MAX_PAGES"]
     return (
         ("q_ptr", Row(dense(heads * c["GROUP"], dim))),
-        ("k_ptr", Cache(heads, page, dim, finite=False)),
-        ("v_ptr", Cache(heads, page, dim, finite=True)),
+        ("k_ptr", Cache(heads, page, dim, finite=False, window=c["WINDOW"])),
+        ("v_ptr", Cache(heads, page, dim, finite=True, window=c["WINDOW"])),
         ("tables_ptr", Table(pages, page)),
         ("positions_ptr", Row(At(), 0, pages * page)),
         ("tile_rows_ptr", TileArray("first")),

@@ -320,7 +320,7 @@ class Memory:
         return z3.Implies(inside, self.launch.floats.predicate("finite", term))
 
     def _past(self, term: Any, entry: Any) -> Any:
-        """What lies at position q <= the row's, head h, lane d, is the same in both launches."""
+        """What lies at a position that the row sees, head h, lane d, is equal in both launches."""
         name = argument_of(term)
         role, table = self._role(term, c.Cache), self._role(entry, c.Table)
         block = role.heads * role.page * role.dim
@@ -332,6 +332,8 @@ class Memory:
         position = page * role.page + within
         last = self.access(self.launch.contract.positions, self.launch.row)
         inside = z3.And(rest >= 0, rest < block, page >= 0, page < table.pages, position <= last)
+        if role.window:
+            inside = z3.And(inside, position > last - role.window)
         shared = self.terms.function(f"{name}@past", "int", "int", "int", "float")
         return z3.Implies(inside, term == shared(head, position, lane))
 

@@ -70,6 +70,15 @@ def test_a_weaker_premise_is_not_enough() -> None:
     assert 0 <= found.a.row < found.a.rows and found.a.program[0] < found.a.grid[0]
 
 
+def test_kv_that_the_window_hides_does_not_matter() -> None:
+    function, contract = kernel("attention_whole", WINDOW=20)
+    assert a.analyse(function, contract).verdict == "proved"
+    for name in ("k_ptr", "v_ptr"):
+        narrower = replace(dict(contract.arguments)[name], window=19)
+        report = a.analyse(function, with_role(contract, name, narrower))
+        assert report.verdict == "unequal" and report.obligations[-1].name == "row_locality"
+
+
 def test_weights_that_the_launches_do_not_share() -> None:
     function, contract = kernel("linear")
     assert isinstance(dict(contract.arguments)["w_ptr"], Same)
