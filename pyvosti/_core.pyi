@@ -126,6 +126,14 @@ class CpuModel:
 def measure_cpu(threads: int, rounds: int) -> tuple[float, float]:
     """Multiply-then-adds and bytes read a second, best of `rounds`."""
 
+def rotary_table(
+    head_dim: int, positions: int, rope: dict[str, object]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Cosines and sines, each f32[positions, head_dim / 2], the same bits on every host.
+
+    `rope`: a `pyvosti.config.Rope` as a dictionary. Raises ValueError.
+    """
+
 def dequantize(
     tensor: tuple[str, tuple[int, ...], NDArray[np.uint8]], isa: str | None = None
 ) -> NDArray[np.float32]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -45,7 +47,7 @@ def draw_tokens(
     biased = any(draw.logit_bias for draw in draws)
     penalised = any(draw.penalised for draw in draws)
     seeds = np.array([draw.seed for draw in draws], np.uint64).view(np.int64)
-    min_p = [math.log(draw.min_p) if draw.min_p > 0 else -math.inf for draw in draws]
+    min_p = [natural_log(draw.min_p) for draw in draws]
     buffers = {
         "logits": logits,
         "last_tokens": last_tokens,
@@ -67,6 +69,12 @@ def draw_tokens(
         grid = tuple(len(draws) if entry == "samples" else int(entry) for entry in launch.grid)
         BoundKernel(launch.spec, grid, [buffers[name] for name in launch.buffers])()
     return buffers["sampled_tokens"]
+
+
+@lru_cache(maxsize=1024)
+def natural_log(value: float) -> float:
+    """ln of a number of at least 0, correctly rounded: libm's depends on the host processor."""
+    return float(Decimal(value).ln()) if value > 0 else -math.inf
 
 
 def sent(values: NDArray[np.generic]) -> torch.Tensor:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from pyvosti._core import rotary_table
 from pyvosti.config import Rope
 from pyvosti.cuda_dequantise import to_device
 from pyvosti.triton_kernels.schedule import Shape
@@ -62,33 +59,16 @@ def file_fetch(tensors: Mapping[str, Tensor]) -> Fetch:
     return lambda name: to_device(tensors[name])
 
 
-def rotary_tables(shape: Shape, ropes: Sequence[Rope]) -> dict[str, torch.Tensor]:
+def rotary_tables(
+    shape: Shape, ropes: Sequence[Rope], device: str = "cuda"
+) -> dict[str, torch.Tensor]:
     """`cos.i` and `sin.i` for each kind: f32[max_model_len, head_dim / 2].
 
-    Computed in float64 on the host.
+    The CPU backend's, since numpy's depend on the host processor.
     """
     tables = {}
-    for index, (theta, scaling) in enumerate(ropes):
-        frequencies = rotary_frequencies(shape.head_dim, theta, scaling)
-        angles = np.arange(shape.max_model_len, dtype=np.float64)[:, None] * frequencies[None, :]
-        for name, function in (("cos", np.cos), ("sin", np.sin)):
-            table = torch.from_numpy(function(angles).astype(np.float32))
-            tables[f"{name}.{index}"] = table.cuda()
+    for index, rope in enumerate(ropes):
+        made = rotary_table(shape.head_dim, shape.max_model_len, rope._asdict())
+        for name, table in zip(("cos", "sin"), made, strict=True):
+            tables[f"{name}.{index}"] = torch.from_numpy(table).to(device)
     return tables
-
-
-def rotary_frequencies(
-    head_dim: int, theta: float, scaling: Mapping[str, Any] | None
-) -> NDArray[np.float64]:
-    """float64[head_dim / 2] radians a position; scaling as in Hugging Face's `rope_utils`."""
-    exponents = np.arange(0, head_dim, 2, dtype=np.float64) / head_dim
-    frequencies = np.array([theta**-x for x in exponents])
-    if scaling is None:
-        return frequencies
-    factor = scaling["factor"]
-    if scaling["rope_type"] == "linear":
-        return np.asarray(frequencies / factor)
-    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
-    turns = scaling["original_max_position_embeddings"] * frequencies / (2 * math.pi)
-    blend = np.clip((turns - low) / (high - low), 0.0, 1.0)
-    return np.asarray((1 - blend) * frequencies / factor + blend * frequencies)

@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 use vosti_cpu::batch::{Batch, Table};
 use vosti_cpu::isa::Isa;
 use vosti_cpu::kernels::linear::{read_row, scratch_blocks};
+use vosti_cpu::kernels::rope::Rope;
 use vosti_cpu::lanes::LANES;
 use vosti_cpu::load::Tensor;
 use vosti_cpu::matrix::{Matrix, UNIT};
@@ -19,13 +20,14 @@ use vosti_cpu::memory::{floats, with_capacity, zeroed, Error};
 use vosti_cpu::model::Model;
 use vosti_cpu::shelf::Shelf;
 
-use crate::cpu_arguments::{parse_config, parse_isa, parse_tensor};
+use crate::cpu_arguments::{parse_config, parse_isa, parse_rope, parse_tensor};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<CpuModel>()?;
     m.add_function(wrap_pyfunction!(cpu_isas, m)?)?;
     m.add_function(wrap_pyfunction!(dequantize, m)?)?;
-    m.add_function(wrap_pyfunction!(measure_cpu, m)?)
+    m.add_function(wrap_pyfunction!(measure_cpu, m)?)?;
+    m.add_function(wrap_pyfunction!(rotary_table, m)?)
 }
 
 /// Names of the instruction sets that this processor has, the fastest last.
@@ -67,6 +69,39 @@ fn dequantize<'py>(
 fn measure_cpu(py: Python<'_>, threads: usize, rounds: usize) -> PyResult<(f64, f64)> {
     py.detach(|| guarded(|| vosti_cpu::measure::measure(Isa::best(), threads, rounds)))?
         .map_err(python_error)
+}
+
+/// Cosines and sines of positions 0 to `positions` - 1, each float32 [positions, head_dim / 2], with
+/// arithmetic of our own: the same bits on every host. `rope` as in the configuration.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn rotary_table<'py>(
+    py: Python<'py>,
+    head_dim: usize,
+    positions: u32,
+    rope: &Bound<'py, PyDict>,
+) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>)> {
+    let (theta, scaling) = parse_rope(rope)?;
+    if head_dim == 0 || !head_dim.is_multiple_of(2) || !(1.0..1e15).contains(&theta) {
+        return Err(PyValueError::new_err(
+            "head_dim must be even, and theta 1 to 1e15",
+        ));
+    }
+    let (half, rows) = (head_dim / 2, positions as usize);
+    let fill = || -> Result<(Vec<f32>, Vec<f32>), Error> {
+        let rope = Rope::new(head_dim, theta, scaling)?;
+        let (mut cos, mut sin) = (with_capacity(rows * half)?, with_capacity(rows * half)?);
+        let mut angles = vec![0.0; head_dim];
+        for position in 0..positions {
+            rope.angles(position, &mut angles);
+            cos.extend_from_slice(&angles[..half]);
+            sin.extend_from_slice(&angles[half..]);
+        }
+        Ok((cos, sin))
+    };
+    let (cos, sin) = py.detach(|| guarded(fill))?.map_err(python_error)?;
+    let table = |values: Vec<f32>| values.into_pyarray(py).reshape([rows, half]);
+    Ok((table(cos)?, table(sin)?))
 }
 
 /// MemoryError where memory is missing, else ValueError.

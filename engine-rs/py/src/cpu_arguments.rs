@@ -70,10 +70,11 @@ pub fn parse_isa(name: Option<&str>) -> PyResult<Isa> {
 /// Of each kind of rotary embedding its base and scaling.
 fn ropes(config: &Bound<'_, PyDict>) -> PyResult<Vec<(f64, RopeScaling)>> {
     let kinds: Vec<Bound<'_, PyDict>> = item(config, "ropes")?;
-    kinds
-        .iter()
-        .map(|kind| Ok((item(kind, "theta")?, rope_scaling(kind)?)))
-        .collect()
+    kinds.iter().map(parse_rope).collect()
+}
+
+pub fn parse_rope(kind: &Bound<'_, PyDict>) -> PyResult<(f64, RopeScaling)> {
+    Ok((item(kind, "theta")?, rope_scaling(kind)?))
 }
 
 pub fn parse_config(config: &Bound<'_, PyDict>) -> PyResult<Config> {
