@@ -134,9 +134,13 @@ class CudaRunner:
         """Computes with these from the next plan on; called while no plan is in flight.
 
         They go where the old ones are, since the graphs read them there. When that fails midway no
-        plan is run until a later call succeeds. Raises ValueError for a tensor of another shape.
+        plan is run until a later call succeeds. Raises ValueError for a tensor of another shape,
+        MemoryError when there is no room for a tensor on its way.
         """
-        self.copy_weights(file_fetch(tensors))
+        try:
+            self.copy_weights(file_fetch(tensors))
+        except torch.cuda.OutOfMemoryError:
+            raise MemoryError("the GPU has no memory left for a weight on its way") from None
 
     def copy_weights(self, fetch: Fetch) -> None:
         """`load_weights` of the tensors that `fetch` gives by name."""
