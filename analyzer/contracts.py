@@ -182,7 +182,7 @@ what the certificates of the kernels that write the cache establish.
 VERUS = {
     "slots_distinct": (
         "Scheduler::plan_wf", "Scheduler::arrays_ok", "Scheduler::slots_ok", "Scheduler::writes_ok",
-        "plan_wf", "place", "is_row", "is_read", "Shape::slot",
+        "plan_wf", "place", "is_row", "is_read", "first_seen", "Shape::slot",
     ),
     "seats_distinct": ("Scheduler::plan_wf", "Scheduler::sequences_ok", "Scheduler::wanted_ok"),
     "tiles_contiguous": (
@@ -192,7 +192,10 @@ VERUS = {
     "tiles_one_seat": ("Scheduler::plan_wf", "Scheduler::sequences_ok", "Scheduler::belongs"),
     "tiles_disjoint": ("Scheduler::plan_wf", "Scheduler::sequences_ok"),
     "tables_cover": ("plan_wf", "Shape::covers"),
-    "past_equal": ("plan_wf", "place", "is_row", "Shape::slot", "Execution::rows_computed"),
+    "past_equal": (
+        "plan_wf", "place", "is_row", "is_read", "first_seen", "Shape::slot",
+        "Execution::rows_computed",
+    ),
 }  # fmt: skip
 """Premise -> the Verus definitions that say it (kernel_contract.rs, deployment.rs, plan.rs).
 

@@ -219,6 +219,9 @@ class Digits:
         return found
 
     def is_quotient(self, unit: tuple[int, str, int]) -> bool:
-        """Whether all digits of its coordinate are by one divisor, and this is the upper one."""
+        """Whether `values` takes this digit: the upper one of a coordinate of which nothing else is
+        known, with one divisor."""
+        if unit[0] in self.counts or unit[0] in self.found:
+            return False
         sizes = {size for owner, _, size in self.parts if owner == unit[0]}
         return unit[1] == "div" and len(sizes) == 1

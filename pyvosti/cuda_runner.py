@@ -140,17 +140,20 @@ class CudaRunner:
         try:
             self.copy_weights(file_fetch(tensors))
         except torch.cuda.OutOfMemoryError:
-            raise MemoryError("the GPU has no memory left for a weight on its way") from None
+            raise MemoryError(
+                "a weight on its way needs room beside the KV pool; lower gpu_memory_utilization "
+                "or num_blocks"
+            ) from None
 
     def copy_weights(self, fetch: Fetch) -> None:
         """`load_weights` of the tensors that `fetch` gives by name."""
-        self._mixed_weights = True
         tied = self.buffers["head"] is self.buffers["embed"]
         for name, weight in each_weight(self.schedule.shape, fetch, tied):
             if weight.shape != self.buffers[name].shape:
                 raise ValueError(
                     f"{name} is {tuple(weight.shape)}, not {tuple(self.buffers[name].shape)}"
                 )
+            self._mixed_weights = True
             self.buffers[name].copy_(weight)
         torch.cuda.synchronize()
         self._mixed_weights = False

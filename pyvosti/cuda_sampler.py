@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +19,9 @@ from pyvosti.cuda_launch import BoundKernel
 from pyvosti.draw import Draw
 from pyvosti.triton_kernels.launches import sampler_launches
 from pyvosti.triton_kernels.schedule import Schedule
+
+_DECIMAL = Context(prec=40, traps=[])
+"""Not the thread's, which a caller may have changed."""
 
 INTEGERS = ("sample_index", "position", "top_k")
 FLOATS = (
@@ -74,7 +77,7 @@ def draw_tokens(
 @lru_cache(maxsize=1024)
 def natural_log(value: float) -> float:
     """ln of a number of at least 0, correctly rounded: libm's depends on the host processor."""
-    return float(Decimal(value).ln()) if value > 0 else -math.inf
+    return float(Decimal(value).ln(_DECIMAL)) if value > 0 else -math.inf
 
 
 def sent(values: NDArray[np.generic]) -> torch.Tensor:

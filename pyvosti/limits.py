@@ -20,7 +20,7 @@ are not preempted. Memory is taken when a page is first written, so the bound th
 _MEMORY_SHARE, for a process that runs until its prefix cache has filled the pool."""
 _MEMORY_SHARE = 0.25
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
-"""On Linux: the bytes that this container may take, or "max"."""
+"""On Linux with cgroup v2: the bytes that this container may take, or "max"."""
 _MAX_THREADS = 1024
 
 
@@ -134,7 +134,7 @@ def _default_kv_tokens(config: ModelConfig) -> int:
 
 
 def _memory() -> int:
-    """Bytes of memory of the machine, or of the container if it may take less."""
+    """Bytes of memory of the machine, or of the container (cgroup v2) if it may take less."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = _CONTAINER_LIMIT.read_text(encoding="ascii").strip()

@@ -1,4 +1,4 @@
-"""`LLM`: a model, an engine and a backend behind three methods."""
+"""`LLM`: a model, an engine and a backend behind one class."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 from pyvosti import certified
 from pyvosti._core import Engine
 from pyvosti.chat import Message, render_chat
+from pyvosti.config import ModelConfig
 from pyvosti.errors import ConfigError, RequestError
 from pyvosti.limits import make_limits
 from pyvosti.loader import load_model
@@ -182,7 +183,8 @@ class LLM:
         loaded = load_model(model)
         if loaded.config != self.config:
             raise ConfigError(
-                f"{loaded.name} has another architecture than {self.name}: make a new LLM"
+                f"{loaded.name} is not of {self.name}'s configuration "
+                f"({_differences(self.config, loaded.config)}): make a new LLM"
             )
         try:
             self.session.engine.load_weights()
@@ -192,8 +194,10 @@ class LLM:
             self._runner.load_weights(loaded.tensors)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        except MemoryError:
-            raise ConfigError("there is not enough memory for both weights") from None
+        except MemoryError as error:
+            raise ConfigError(
+                f"no room for other weights: {str(error) or 'not enough memory'}"
+            ) from None
         self.name, self.tokenizer = loaded.name, loaded.tokenizer
 
     def stats(self) -> dict[str, int]:
@@ -306,6 +310,11 @@ class LLM:
             except RequestError as error:
                 prompts.append(Prompt(error=error))
         return prompts
+
+
+def _differences(old: ModelConfig, new: ModelConfig) -> str:
+    pairs = ((f.name, getattr(old, f.name), getattr(new, f.name)) for f in fields(old))
+    return ", ".join(f"{name}: {b}, not {a}" for name, a, b in pairs if a != b)
 
 
 def _conversations(messages: Any) -> list[Any]:

@@ -106,9 +106,12 @@ CLAUSES: dict[tuple[str, str], list[tuple[tuple[str, ...], str]]] = {
     (CONTRACT, "is_row"): [
         ((*SLOTS, *PAST), "0 <= c < plan.len() && plan[c].first <= p < plan[c].end()"),
     ],
+    (DEPLOYMENT, "first_seen"): [
+        ((*SLOTS, *PAST), "if 0 < window <= p { p - window + 1 } else { 0 }"),
+    ],
     (CONTRACT, "is_read"): [
         (
-            SLOTS,
+            (*SLOTS, *PAST),
             """0 <= c < plan.len()
                 && first_seen(shape.windows[g], plan[c].first as int) <= p < plan[c].end()""",
         ),

@@ -178,6 +178,9 @@ def test_witnesses_do_not_rest_on_themselves(monkeypatch: pytest.MonkeyPatch) ->
     digits.parts[y.get_id(), "div", 4] = z3.IntVal(1)
     monkeypatch.setattr(digits, "values", lambda: [(y, 4 + entry % 4)])
     assert len(digits.in_order()) == 1
+    digits.counts[y.get_id()] = (y, y, y, 1)
+    assert not digits.in_order()
+    del digits.counts[y.get_id()]
     digits.parts[y.get_id(), "mod", 8] = z3.IntVal(0)
     assert not digits.in_order()
 

@@ -24,6 +24,8 @@ from simulated_device import UNKNOWN_TOKEN
         ({"num_blocks": []}, "1 to 65,536 layer groups"),
         ({"num_blocks": [1] * 65_537}, "1 to 65,536 layer groups"),
         ({"num_blocks": [4, 0]}, "at least 1 block"),
+        ({"num_blocks": [4, 4], "windows": [3]}, "one entry for each of num_blocks"),
+        ({"windows": []}, "one entry for each of num_blocks"),
         ({"num_blocks": [2**31], "block_size": 2}, "below 2\\^32"),
         ({"block_size": 0}, "block_size must be at least 1"),
         ({"max_seqs": 0}, "max_seqs must be at least 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,27 @@ def test_other_weights(tiny_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="make a new LLM"):
         llm.load_weights(tmp_path / "llama")
     assert digests(llm) == after
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("tensor embed: 9 MiB"), ValueError("embed is (1, 2)")]
+)
+def test_weights_that_cannot_be_loaded(tiny_folder: Path, error: Exception) -> None:
+    llm = LLM(tiny_folder, record_digests=True)
+    before = llm.generate(PROMPT, GREEDY)[0].outputs[0].digests
+    name, tokenizer, load = llm.name, llm.tokenizer, llm._runner.load_weights
+
+    def fail(tensors: Any) -> None:
+        raise error
+
+    llm._runner.load_weights = fail  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match=re.escape(str(error))):
+        llm.load_weights(tiny_folder)
+    assert (llm.name, llm.tokenizer) == (name, tokenizer)
+    assert llm.generate(PROMPT, GREEDY)[0].outputs[0].digests == before
+    llm._runner.load_weights = load  # type: ignore[method-assign]
+    llm.load_weights(tiny_folder)
+    assert llm.generate(PROMPT, GREEDY)[0].outputs[0].digests == before
 
 
 def test_salts_share_nothing(tiny: LLM) -> None:

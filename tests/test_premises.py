@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from premise_clauses import CONTRACT, PLAN  # noqa: E402
+from premise_clauses import CONTRACT, DEPLOYMENT, PLAN  # noqa: E402
 from premises import CONTRACTS, check_premises, normal  # noqa: E402
 
 FILES = (PLAN, CONTRACT, "verus-proofs/src/trusted/deployment.rs", str(CONTRACTS))
@@ -43,6 +43,7 @@ def test_premises_are_clauses_of_the_proof() -> None:
         (PLAN, "== rows[r].pos\n", "== rows[r].pos + 1\n", "Scheduler::arrays_ok", "contiguous"),
         (PLAN, "p.seats@[j] != p.seats@[k]", "j != k", "Scheduler::sequences_ok", "seats_distinct"),
         (CONTRACT, "&& (c, p) != (d, q)", "&& c != d", "plan_wf", "past_equal"),
+        (DEPLOYMENT, "p - window + 1", "p - window", "first_seen", "past_equal"),
         (CONTRACT, "&&& shape.block_size > 0", "&&& true", "plan_wf", "tables_cover"),
         (CONTRACT, "plan_wf(shape: Shape", "plan_ok(shape: Shape", "plan_wf", ""),
     ],

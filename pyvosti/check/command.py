@@ -141,8 +141,11 @@ def _run_cells(
 def _check_files(settings: Settings) -> None:
     """Raises ConfigError for a file that could not be written in the end."""
     for file in (settings.resume, settings.report, settings.html):
-        if file is not None and (file.is_dir() or not os.access(file.parent, os.W_OK)):
-            raise ConfigError(f"{file} cannot be written: its folder must exist and be writable")
+        if file is None:
+            continue
+        written = file if file.exists() else file.parent
+        if file.is_dir() or not os.access(written, os.W_OK):
+            raise ConfigError(f"{file} cannot be written: it or its folder must be writable")
 
 
 def _write(settings: Settings, report: dict[str, object]) -> None:

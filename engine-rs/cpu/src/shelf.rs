@@ -24,10 +24,15 @@ unsafe impl Send for Piece {}
 unsafe impl Sync for Piece {}
 
 impl Piece {
+    /// As large as is good for what comes after, or at least for this.
     fn new(bytes: usize) -> Result<Self, Error> {
+        Self::of_size(bytes.max(PIECE)).or_else(|_| Self::of_size(bytes))
+    }
+
+    fn of_size(bytes: usize) -> Result<Self, Error> {
         let refused = || Error::no_memory(bytes, "");
         let size = bytes
-            .max(PIECE)
+            .max(1)
             .checked_next_multiple_of(HUGE_PAGE)
             .ok_or_else(refused)?;
         let layout = Layout::from_size_align(size, HUGE_PAGE).map_err(|_| refused())?;

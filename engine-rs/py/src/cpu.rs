@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use vosti_cpu::batch::{Batch, Table};
 use vosti_cpu::isa::Isa;
 use vosti_cpu::kernels::linear::{read_row, scratch_blocks};
-use vosti_cpu::kernels::rope::Rope;
+use vosti_cpu::kernels::rope::{Rope, RopeScaling};
 use vosti_cpu::lanes::LANES;
 use vosti_cpu::load::Tensor;
 use vosti_cpu::matrix::{Matrix, UNIT};
@@ -87,6 +87,14 @@ fn rotary_table<'py>(
             "head_dim must be even, and theta 1 to 1e15",
         ));
     }
+    if positions > 1 << 20 {
+        return Err(PyValueError::new_err("positions must be at most 2^20"));
+    }
+    if matches!(scaling, RopeScaling::Linear { factor } if factor < 0.125) {
+        return Err(PyValueError::new_err(
+            "a linear factor must be at least 0.125",
+        ));
+    }
     let (half, rows) = (head_dim / 2, positions as usize);
     let fill = || -> Result<(Vec<f32>, Vec<f32>), Error> {
         let rope = Rope::new(head_dim, theta, scaling)?;
@@ -137,10 +145,10 @@ pub(crate) fn slice<'a>(name: &str, array: &'a PyReadonlyArray1<'_, u32>) -> PyR
 
 /// A decoder of the Llama family on the CPU.
 ///
-/// `config`: n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, rms_eps, rope_theta,
-/// rope_scaling (None or HF's dictionary), qk_norm, tie_embeddings, layer_groups (group of each
-/// layer), group_windows (positions seen, or None, per group). `tensors`: name -> (dtype, shape,
-/// bytes of the rows as uint8); dtype one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K; shape
+/// `config`: as `core_config` in pyvosti/runner.py makes it; ropes has dictionaries with theta and
+/// scaling (None or HF's dictionary), layer_ropes and layer_groups name the kind and the group of
+/// each layer, group_windows has the positions seen, or None, of each group. `tensors`: name ->
+/// (dtype, shape, bytes of the rows as uint8); dtype one of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K; shape
 /// (outputs, inputs) or (length,). Names: embed, norm, head (absent when tied), and
 /// layers.{i}.{attn_norm, q, k, v, o, q_bias, k_bias, v_bias, q_norm, k_norm, ffn_norm, gate, up,
 /// down}. `num_slots`: KV positions per layer group. `isa`: None for the fastest, or one of

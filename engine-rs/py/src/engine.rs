@@ -97,6 +97,11 @@ impl Engine {
         windows: Option<Vec<u32>>,
     ) -> PyResult<Self> {
         let windows = windows.unwrap_or_else(|| vec![0; num_blocks.len()]);
+        if windows.len() != num_blocks.len() {
+            return Err(PyValueError::new_err(
+                "windows must have one entry for each of num_blocks",
+            ));
+        }
         engine::Engine::new(
             num_blocks,
             windows,
