@@ -97,7 +97,7 @@ class OwnEngine:
         """A new engine for the cell; the runner is the last one's where its options are equal."""
         options = DEFAULT_OPTIONS | {"block_size": self.page} | dict(cell.options)
         if self.backend == "cuda":  # part of the kernels' shape: the same for all cells
-            options["max_model_len"] = min(self.context, _CUDA_CONTEXT)
+            options["max_model_len"] = self.context
         prefix_cache = options.pop("prefix_cache", True)
         strict = options.pop("strict_kernels", False)
         options.setdefault("threads", self.threads)
