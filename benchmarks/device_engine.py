@@ -2,9 +2,10 @@
 
     python benchmarks/device_engine.py --out engine.json
 
-`pyvosti.LLM` serves a model of random weights under every variation of budget, pool, cache,
+`pyvosti.LLM` serves models of random weights under every variation of budget, pool, cache,
 neighbours, graphs and plans in flight; full-vocabulary logits (by chained digests) and tokens of
-each request must be the same bits, greedy and sampled. Exits 1 when they are not.
+each request must be the same bits, greedy and sampled. One model has full attention, one layers
+with a window that give their blocks back. Exits 1 when a request differs.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ SIZES = {
     "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 2,
     "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 20000,
     "max_position_embeddings": 2048,
+}  # fmt: skip
+WINDOWS = SIZES | {
+    "num_hidden_layers": 3, "use_sliding_window": True, "sliding_window": 100,
+    "max_window_layers": 1,
 }  # fmt: skip
 KINDS = (
     SamplingParams(temperature=0.0, ignore_eos=True),
@@ -132,31 +137,38 @@ class Watched:
         return result
 
 
+def judge(folder: Path, outputs: int, title: str, names: Sequence[str]) -> dict[str, Any]:
+    """Serves all requests under each variation of these names: what differed, by its name."""
+    prompts, params = jobs(outputs)
+    found: dict[str, Any] = {}
+    want: list[Any] = []
+    for name in names:
+        served, stats = serve(folder, VARIATIONS[name], prompts, params)
+        got = bits(served)
+        want = want or got
+        differ = sum(a != b for a, b in zip(want, got, strict=True))
+        rows = sum(len(sample.digests or []) for o in served for sample in o.outputs)
+        found[title + name] = {"requests": len(got), "rows": rows, "differ": differ}
+        found[title + name] |= {counter: stats[counter] for counter in ("preemptions", "hits")}
+        print(f"engine: {title}{name}: {len(got)} requests, {rows} rows of logits, "
+              f"{differ} requests differ, {stats}", flush=True)  # fmt: skip
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("engine.json"))
     parser.add_argument("--outputs", type=int, default=256)
     arguments = parser.parse_args()
-    report: dict[str, Any] = {}
-    fine = True
     with tempfile.TemporaryDirectory() as where:
-        folder = Path(where) / "model"
-        save_tiny_model(FAMILIES["llama"]._replace(options=SIZES), folder, dtype="bfloat16")
-        prompts, params = jobs(arguments.outputs)
-        want: list[Any] = []
-        for title, variation in VARIATIONS.items():
-            outputs, stats = serve(folder, variation, prompts, params)
-            got = bits(outputs)
-            want = want or got
-            differ = sum(a != b for a, b in zip(want, got, strict=True))
-            rows = sum(len(sample.digests or []) for o in outputs for sample in o.outputs)
-            fine &= differ == 0
-            report[title] = {"requests": len(got), "rows": rows, "differ": differ}
-            report[title] |= {name: stats[name] for name in ("preemptions", "hits")}
-            print(f"engine: {title}: {len(got)} requests, {rows} rows of logits, "
-                  f"{differ} requests differ, {stats}", flush=True)  # fmt: skip
-        some = [replace(p, max_tokens=20) for p in params[:12]]
-        agree = host_agreement(folder, prompts[:12], some)
+        full, windows = Path(where) / "full", Path(where) / "windows"
+        save_tiny_model(FAMILIES["llama"]._replace(options=SIZES), full, dtype="bfloat16")
+        save_tiny_model(FAMILIES["qwen2-windows"]._replace(options=WINDOWS), windows, "bfloat16")
+        report = judge(full, arguments.outputs, "", list(VARIATIONS))
+        report |= judge(windows, arguments.outputs, "windows: ", list(VARIATIONS)[:6])
+        prompts, params = jobs(20)
+        agree = host_agreement(full, prompts[:12], params[:12])
+    fine = not any(found["differ"] for found in report.values())
     report["host sampler agrees"] = [sum(agree), len(agree)]
     print(f"engine: the CPU's sampler draws the same token in {sum(agree)} of {len(agree)} draws")
     arguments.out.write_text(json.dumps(report, indent=1))

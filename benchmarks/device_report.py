@@ -61,7 +61,8 @@ with and without CUDA graphs, free pages poisoned, `strict` kernels.
 ENGINE = """\
 `pyvosti.LLM` on the GPU: 24 requests that share prefixes, 256 outputs each, greedy, sampled,
 penalised, biased, with n = 3 and with prompt log-probabilities, against the same requests served
-one by one; compared are the chained digests of every row of full-vocabulary logits, and tokens:
+one by one; compared are the chained digests of every row of full-vocabulary logits, and tokens.
+`windows` is a model of three layers of which two see 100 positions and give older blocks back:
 """
 
 PARITY = """\

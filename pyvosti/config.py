@@ -108,12 +108,12 @@ class ModelConfig:
         """Whether Q, K and V have biases."""
         return self.architecture == "qwen2"
 
-    def layer_groups(self, max_model_len: int) -> tuple[list[int], list[int | None]]:
+    def layer_groups(self) -> tuple[list[int], list[int | None]]:
         """Layers that share block tables: the group of each layer, the window of each group.
 
-        A window that covers `max_model_len` hides nothing, so it counts as none.
+        A window that covers the model's context hides nothing, so it counts as none.
         """
-        windows = [w if w is not None and w < max_model_len else None for w in self.windows]
+        windows = [w if w is not None and w < self.context else None for w in self.windows]
         groups = sorted(set(windows), key=lambda w: (w is not None, w or 0))
         return [groups.index(window) for window in windows], groups
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pyvosti.triton_kernels.launches import Launch
     from pyvosti.triton_kernels.schedule import Schedule, Shape
 
+_TABLE_LEN = 131_072
+"""Positions that block tables have room for, whatever a deployment's `max_model_len` below it: so
+one model has the same kernels, and the same certificates, at all of them."""
 OPERATIONS = ("qkv", "o", "gate_up", "down", "head")
 
 
@@ -26,7 +29,7 @@ def kernel_shape(config: ModelConfig, limits: Limits, dtype: str = "bfloat16") -
     """What the schedule classes depend on."""
     from pyvosti.triton_kernels.schedule import Shape
 
-    groups, windows = config.layer_groups(limits.max_model_len)
+    groups, windows = config.layer_groups()
     return Shape(
         layers=config.n_layers,
         hidden=config.hidden,
@@ -41,7 +44,7 @@ def kernel_shape(config: ModelConfig, limits: Limits, dtype: str = "bfloat16") -
         layer_groups=tuple(groups),
         windows=tuple(window or 0 for window in windows),
         page=limits.block_size,
-        max_model_len=limits.max_model_len,
+        max_model_len=min(config.context, max(limits.max_model_len, _TABLE_LEN)),
         dtype=dtype,
         layer_ropes=tuple(config.layer_ropes),
         attention_scale=config.attention_scale,

@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from typing import Any, Literal
 
 from pyvosti import certified
-from pyvosti._core import Engine
 from pyvosti.chat import Message, render_chat
 from pyvosti.config import ModelConfig
 from pyvosti.errors import ConfigError, RequestError
@@ -21,7 +20,7 @@ from pyvosti.params import SamplingParams
 from pyvosti.prompts import Prompt, list_params, list_prompts
 from pyvosti.request import Recording, Request, Sample
 from pyvosti.runner import default_backend, make_runner
-from pyvosti.session import Session
+from pyvosti.session import Session, make_engine
 
 Backend = Literal["auto", "cpu", "cuda"]
 ParamsOrList = SamplingParams | Sequence[SamplingParams]
@@ -91,17 +90,7 @@ class LLM:
             runner = make_runner(
                 chosen, self.config, loaded.tensors, self.limits, strict_kernels=strict_kernels
             )
-            windows = self.config.layer_groups(self.limits.max_model_len)[1]
-            engine = Engine(
-                runner.num_blocks,
-                self.limits.block_size,
-                self.limits.max_seqs,
-                self.limits.max_batched_tokens,
-                self.limits.max_model_len,
-                self.config.vocab,
-                prefix_cache,
-                [window or 0 for window in windows],
-            )
+            engine = make_engine(self.config, self.limits, runner.num_blocks, prefix_cache)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         except MemoryError as error:

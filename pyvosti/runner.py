@@ -98,7 +98,7 @@ class CpuRunner:
     max_in_flight = 1
 
     def __init__(self, config: ModelConfig, tensors: Mapping[str, Tensor], limits: Limits) -> None:
-        layer_groups, group_windows = config.layer_groups(limits.max_model_len)
+        layer_groups, group_windows = config.layer_groups()
         assert limits.num_blocks is not None, "only a GPU's pool is sized by its runner"
         self.num_blocks = [limits.num_blocks] * len(group_windows)
         self.tables = BlockTables(len(group_windows), limits)

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyvosti._core import Engine, Plan
+from pyvosti.config import ModelConfig
 from pyvosti.draw import GREEDY, Draw
 from pyvosti.errors import RequestError
+from pyvosti.limits import Limits
 from pyvosti.outputs import FinishReason
 from pyvosti.request import Request, Sample
 from pyvosti.runner import Computing, Result, Runner
 
 _FINISHED: dict[int, FinishReason] = {1: "stop", 2: "length"}
 """What the engine's commit says of a sampled sequence; 0: it goes on."""
+
+
+def make_engine(
+    config: ModelConfig,
+    limits: Limits,
+    num_blocks: list[int],
+    prefix_cache: bool,
+    make: Callable[..., Engine] = Engine,
+) -> Engine:
+    """The engine of a model: `num_blocks` and its layers' windows by layer group.
+
+    Raises ValueError for sizes that the engine cannot have.
+    """
+    return make(
+        num_blocks,
+        limits.block_size,
+        limits.max_seqs,
+        limits.max_batched_tokens,
+        limits.max_model_len,
+        config.vocab,
+        prefix_cache,
+        [window or 0 for window in config.layer_groups()[1]],
+    )
 
 
 class InFlight(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -25,6 +26,26 @@ def test_the_schedule_depends_on_model_and_device_kind_only() -> None:
     assert one["schedule_id"] == many["schedule_id"] == plan()["schedule_id"]
     others = {plan(*o)["schedule_id"] for o in (("--arch", "80"), ("--strict-kernels",))}
     assert len(others | {one["schedule_id"]}) == 3
+
+
+@pytest.mark.parametrize("sizes", [{}, {"max_model_len": 300}, {"num_blocks": 7}])
+def test_one_certificate_serves_every_length(sizes: dict[str, int]) -> None:
+    """The kernels that certificates ship for serve whatever a deployment's sequences may be."""
+    from pyvosti.analyzer.shapes import SHAPES
+    from pyvosti.kernel_plan import kernel_shape
+    from pyvosti.limits import make_limits
+    from pyvosti.loader import load_model
+    from pyvosti.triton_kernels.launches import all_specs
+    from pyvosti.triton_kernels.schedule import make_schedule
+
+    config = load_model("smollm2").config
+    shape = kernel_shape(config, make_limits(config, "cuda", **sizes))
+    shipped = make_schedule(SHAPES["smollm2-135m-gguf"], 90)
+    assert set(all_specs(make_schedule(shape, 90))) == set(all_specs(shipped))
+    long = replace(config, context=2**20)
+    for least, length in ((300, 131_072), (131_073, 131_073)):
+        limits = make_limits(long, "cuda", max_model_len=least)
+        assert kernel_shape(long, limits).max_model_len == length
 
 
 def test_every_launch_of_a_step_is_listed() -> None:

@@ -38,7 +38,7 @@ def make_llm(
     """An engine whose windows are this much narrower than the model's; None: it knows of none."""
     llm = LLM(folder, num_blocks=blocks, max_seqs=4, max_model_len=400, block_size=BLOCK,
               max_batched_tokens=tokens, record_digests=True)  # fmt: skip
-    windows = llm.config.layer_groups(400)[1]
+    windows = llm.config.layer_groups()[1]
     told = [window - narrower if window and narrower is not None else 0 for window in windows]
     groups = [blocks] * len(windows)
     llm.session.engine = Engine(groups, BLOCK, 4, tokens, 400, llm.config.vocab, cache, told)
@@ -52,7 +52,7 @@ def outputs(llm: LLM, params: SamplingParams) -> list[list[Any]]:
 
 
 def test_an_engine_is_told_the_windows(folder: Path, family: str) -> None:
-    assert [w for w in LLM(folder).config.layer_groups(400)[1] if w] == [WINDOWS[family]]
+    assert [w for w in LLM(folder).config.layer_groups()[1] if w] == [WINDOWS[family]]
 
 
 @pytest.mark.parametrize(("blocks", "tokens"), [(30, 64), (26, 9)])
@@ -73,7 +73,7 @@ def test_a_block_given_back_too_early_changes_bits(folder: Path) -> None:
 def test_a_long_output_holds_few_blocks(folder: Path, family: str) -> None:
     """Of layers with a window: what the next rows see, one block before, those being written."""
     llm = LLM(folder, num_blocks=25, max_seqs=4, max_model_len=400, block_size=BLOCK)
-    groups = llm.config.layer_groups(400)[1]
+    groups = llm.config.layer_groups()[1]
     held = []
     for _ in llm.generate_stream(prompt_token_ids=[PROMPTS[0]], sampling_params=GREEDY):
         held.append(llm.stats()["referenced_blocks"])

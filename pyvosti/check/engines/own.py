@@ -19,11 +19,10 @@ from pyvosti.limits import DEFAULTS, Limits, make_limits
 from pyvosti.loader import LoadedModel, load_model
 from pyvosti.request import Recording, Request, Sample
 from pyvosti.runner import Runner, make_runner
-from pyvosti.session import Session
+from pyvosti.session import Session, make_engine
 
 DEFAULT_OPTIONS = {"num_blocks": 512, "max_seqs": 64, "max_batched_tokens": 256}
 """What a cell's options are added to."""
-_CUDA_CONTEXT = 4096
 _NOT_ON_CPU = {"graphs", "tiles", "in flight"}
 _NOT_ON_CUDA = {"threads", "isa"}
 TEXT = (
@@ -65,8 +64,6 @@ class OwnEngine:
         self.can = frozenset(NEEDS) - (_NOT_ON_CPU if backend == "cpu" else _NOT_ON_CUDA)
         self.page = page or DEFAULTS[backend][0]
         self.context = self.loaded.config.context
-        if backend == "cuda":
-            self.context = min(self.context, _CUDA_CONTEXT)
         self._runner: Runner | None = None
         self._made_for: object = None
 
@@ -96,8 +93,6 @@ class OwnEngine:
     def session(self, cell: Cell) -> tuple[Session, Limits]:
         """A new engine for the cell; the runner is the last one's where its options are equal."""
         options = DEFAULT_OPTIONS | {"block_size": self.page} | dict(cell.options)
-        if self.backend == "cuda":  # part of the kernels' shape: the same for all cells
-            options["max_model_len"] = self.context
         prefix_cache = options.pop("prefix_cache", True)
         strict = options.pop("strict_kernels", False)
         options.setdefault("threads", self.threads)
@@ -110,15 +105,8 @@ class OwnEngine:
         runner = disturb(self._runner, limits, cell.disturbance)
         if self.wrapper is not None:
             runner = self.wrapper(runner)
-        engine = self.scheduler(
-            runner.num_blocks,
-            limits.block_size,
-            limits.max_seqs,
-            limits.max_batched_tokens,
-            limits.max_model_len,
-            self.loaded.config.vocab,
-            prefix_cache,
-        )
+        config, num_blocks = self.loaded.config, list(runner.num_blocks)
+        engine = make_engine(config, limits, num_blocks, prefix_cache, self.scheduler)
         return Session(engine, runner), limits
 
     def _make_runner(self, limits: Limits, strict: bool, graphs: bool) -> Runner:
