@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pyvosti.tokenizer import Tokenizer
 
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+_CHARACTER = 4
+"""Tokens that a character spans at most: it has four bytes in UTF-8."""
 
 
 class Detokenizer:
@@ -36,7 +38,13 @@ class Detokenizer:
 
     def push(self, token_id: int) -> bool:
         """Adds a token; True when a stop string is complete (`text` then ends before it)."""
+        if not self._tokenizer.has_text(token_id, self._skip_special_tokens):
+            return False
         self._ids.append(token_id)
+        if len(self._ids) - self._known > _CHARACTER:
+            # A run of bytes that are no character: it is not decoded anew for each further one.
+            if self._decode(len(self._ids) - _CHARACTER, len(self._ids)).endswith(_INCOMPLETE):
+                return False
         before = self._decode(self._context, self._known)
         whole = self._decode(self._context, len(self._ids))
         if whole.endswith(_INCOMPLETE) or len(whole) <= len(before):

@@ -11,6 +11,8 @@ from typing import Any
 from pyvosti.errors import RequestError
 
 MAX_SEED = 2**64 - 1
+MAX_SAMPLES = 2**14
+"""Of one prompt; as many as vLLM's."""
 FLOAT32_MAX = 3.4e38
 
 
@@ -64,7 +66,7 @@ class SamplingParams:
             raise RequestError("top_p must be above 0; for the most likely token: temperature=0")
         _number("min_p", self.min_p, 0.0, 1.0)
         _count("seed", self.seed, 0, MAX_SEED, optional=True)
-        _count("n", self.n, 1)
+        _count("n", self.n, 1, MAX_SAMPLES)
         _number("presence_penalty", self.presence_penalty, -2.0, 2.0)
         _number("frequency_penalty", self.frequency_penalty, -2.0, 2.0)
         _number("repetition_penalty", self.repetition_penalty, 0.0, FLOAT32_MAX)

@@ -31,6 +31,8 @@ class Tokenizer:
         self.chat_template = chat_template
         self.special_tokens = special_tokens
         """bos_token, eos_token, … by role, as chat templates name them."""
+        added = backend.get_added_tokens_decoder()
+        self._control = frozenset(token for token, entry in added.items() if entry.special)
 
     def encode(self, text: str, add_special_tokens: bool = True) -> NDArray[np.uint32]:
         """Token ids u32[n]. Raises RequestError for text that is not valid Unicode."""
@@ -43,6 +45,12 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Text of token ids; ids that the tokenizer does not know give nothing."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def has_text(self, token_id: int, skip_special_tokens: bool = True) -> bool:
+        """Whether `decode` makes anything of this id; without it, it decodes the others alike."""
+        if skip_special_tokens and token_id in self._control:
+            return False
+        return self.backend.id_to_token(token_id) is not None
 
 
 def tokenizer_from_folder(folder: Path) -> Tokenizer:

@@ -77,6 +77,45 @@ def test_bytes_that_are_no_character_come_at_the_end(tokenizer: Tokenizer) -> No
     assert detokenizer.take() == "\N{REPLACEMENT CHARACTER}"
 
 
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), skip=st.booleans())
+def test_any_ids_give_the_text_of_all_at_once(
+    tokenizer: Tokenizer, data: st.DataObject, skip: bool
+) -> None:
+    """Also bytes that are no character, control tokens, and ids that are no token."""
+    bytes_of = tokenizer.encode("🙂日é\x00\xff").tolist()
+    ids = data.draw(
+        st.lists(st.sampled_from([*bytes_of, 0, 1, 2, 49_152]) | st.integers(0, 49_151))
+    )
+    detokenizer = Detokenizer(tokenizer, skip_special_tokens=skip)
+    pieces = []
+    for token in ids:
+        detokenizer.push(token)
+        pieces.append(detokenizer.take())
+    detokenizer.finish()
+    assert "".join([*pieces, detokenizer.take()]) == tokenizer.decode(ids, skip)
+
+
+@pytest.mark.parametrize("text", ["🙂", "<|im_end|>"])
+def test_a_run_without_text_is_not_decoded_over_and_over(
+    tokenizer: Tokenizer, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = 0
+
+    def counted(ids: list[int], skip_special_tokens: bool = True) -> str:
+        nonlocal decoded
+        decoded += len(ids)
+        return decode(ids, skip_special_tokens)
+
+    decode = tokenizer.decode
+    monkeypatch.setattr(tokenizer, "decode", counted)
+    token, *_ = tokenizer.encode(text).tolist()
+    detokenizer = Detokenizer(tokenizer)
+    for _ in range(1000):
+        detokenizer.push(token)
+    assert decoded <= 5000
+
+
 def test_special_tokens(tiny_folder: Path) -> None:
     tokenizer = tokenizer_from_folder(tiny_folder)
     ids = tokenizer.encode("a<eos>b").tolist()

@@ -34,6 +34,7 @@ REFUSED = [
     ("seed", 2**64),
     ("seed", 1.0),
     ("n", 0),
+    ("n", 2**14 + 1),
     ("presence_penalty", 2.1),
     ("frequency_penalty", -3),
     ("repetition_penalty", 0),
