@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from pyvosti.triton_kernels.schedule import Shape
+from pyvosti.triton_kernels.compile import Spec
+from pyvosti.triton_kernels.launches import all_specs
+from pyvosti.triton_kernels.schedule import Shape, make_schedule
 
 PUBLISHED = {
     "gemma-3-1b": Shape(
@@ -42,3 +44,9 @@ def in_gguf(shape: Shape) -> Shape:
 
 SHAPES = PUBLISHED | {f"{name}-gguf": in_gguf(shape) for name, shape in PUBLISHED.items()}
 """Name -> shape."""
+
+
+def shipped_specs(shape: Shape, arch: int) -> list[Spec]:
+    """The kernels of a shape that certificates ship for: with `strict_kernels` and without."""
+    schedules = [make_schedule(shape, arch, strict) for strict in (False, True)]
+    return list(dict.fromkeys(spec for one in schedules for spec in all_specs(one)))

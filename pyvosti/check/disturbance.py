@@ -112,8 +112,10 @@ def start_with_tables(
 
     def update(plan: Plan) -> None:
         for group, table in enumerate(tables):
-            host = torch.from_numpy(table.astype(np.int32)).pin_memory()
-            runner.buffers[f"tables.{group}"].copy_(host, non_blocking=True)
+            device = runner.buffers[f"tables.{group}"]
+            unused = device.shape[1] - table.shape[1]  # columns for longer sequences than here
+            wide = np.pad(table, ((0, 0), (0, unused)), mode="wrap").astype(np.int32)
+            device.copy_(torch.from_numpy(wide).pin_memory(), non_blocking=True)
 
     runner._update_tables = update
     try:
