@@ -91,8 +91,9 @@ class ReferenceEngine:
 
     def __init__(
         self, num_blocks, block_size, max_seqs, max_batched_tokens, max_model_len, vocab_size,
-        prefix_cache=True,
+        prefix_cache=True, windows=None,
     ) -> None:  # fmt: skip
+        """Whatever the `windows`, a sequence keeps its blocks."""
         self.pools = [Pool(n, prefix_cache) for n in num_blocks]
         self.block_size = block_size
         self.max_batched_tokens = max_batched_tokens

@@ -27,7 +27,7 @@ FAULTS = (
     Fault("block-by-rows", "tiles picked by the rows of the step", sums.BlockByRows,
           ("neighbours-1",)),
     Fault("tile-by-query", "a tile picked by the longest query", sums.TileByQuery,
-          ("prefill-beside-10",)),
+          ("prefill-beside-10", "prefill-beside-129")),
     Fault("sum-by-chunk", "a sum split from the chunk's start", sums.SumByChunk,
           ("hit-half", "chunks-48", "prefill-whole")),
     Fault("one-row-kernel", "another kernel for one row", sums.OneRowKernel, ("prefill-whole",)),

@@ -16,6 +16,7 @@ from pyvosti.limits import DEFAULTS
 from pyvosti.runner import Computing, CpuRunner, Runner
 
 Table = NDArray[np.uint32]
+Indices = NDArray[np.uint32]
 
 
 class WrongTables(FaultyRunner):
@@ -36,29 +37,34 @@ class WrongTables(FaultyRunner):
             table[seats, indices] = blocks
         seen = [table.copy() for table in self.tables]
         first = plan.positions[plan.query_start[:-1]]
-        past = plan.seats[first >= 2 * _page(behind)]
+        whole = first // _page(behind)
         if len(plan.seats) > 1:
-            self.spoil_table(seen[0], past)
+            self.spoil_table(seen[0], plan.seats[whole >= 2], whole[whole >= 2] - 1)
         return start_with_tables(behind, seen, plan, draws, kept)
 
-    def spoil_table(self, table: Table, seats: NDArray[np.uint32]) -> None:
-        """Changes the table of the first layer group for sequences of two whole pages or more."""
+    def spoil_table(self, table: Table, seats: Indices, newest: Indices) -> None:
+        """Changes the table of the first layer group for sequences of two whole pages or more.
+
+        `newest`: of each, the last whole page, which any window shows.
+        """
 
 
 class WrongPage(WrongTables):
     """Takes two pages of a sequence for each other, when it is not alone in the step."""
 
-    def spoil_table(self, table: Table, seats: NDArray[np.uint32]) -> None:
+    def spoil_table(self, table: Table, seats: Indices, newest: Indices) -> None:
         """Keys and values of other positions."""
-        table[seats, 0], table[seats, 1] = table[seats, 1], table[seats, 0]
+        older = table[seats, newest - 1]
+        table[seats, newest - 1] = table[seats, newest]
+        table[seats, newest] = older
 
 
 class FreePage(WrongTables):
     """Reads the pool's last page, which holds nothing, when it is not alone in the step."""
 
-    def spoil_table(self, table: Table, seats: NDArray[np.uint32]) -> None:
+    def spoil_table(self, table: Table, seats: Indices, newest: Indices) -> None:
         """Keys and values that nobody has written, or somebody else has."""
-        table[seats, 0] = self.num_blocks[0] - 1
+        table[seats, newest] = self.num_blocks[0] - 1
 
 
 def _page(runner: Any) -> int:
