@@ -91,7 +91,7 @@ def allocate(
         raise MemoryError(
             f"the GPU has {free / 2**30:.1f} of {total / 2**30:.1f} GiB free: not enough for "
             f"{max_rows} rows a step, {max_seqs} sequences and {num_blocks} blocks of "
-            f"{shape.page} tokens; lower max_batched_tokens, max_model_len or num_blocks"
+            f"{shape.page} tokens; lower max_batched_tokens, max_seqs or num_blocks"
         ) from None
     if min(num_blocks) < 1:
         raise MemoryError("no GPU memory is left for a single KV block")
