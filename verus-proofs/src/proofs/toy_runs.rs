@@ -53,26 +53,49 @@ pub open spec fn witnessed(x: Run, kinds: Set<int>) -> bool {
     &&& forall|k: int| #[trigger] kinds.contains(k) ==> exists|i: int| #[trigger] moves(x, i, k)
 }
 
-pub proof fn lemma_push(x: Run, s2: System<Toy>, kinds: Set<int>)
+/// An execution under way, and the kinds of steps that it has taken.
+pub struct Walk {
+    pub run: Run,
+    pub kinds: Set<int>,
+}
+
+impl Walk {
+    pub open spec fn ok(self) -> bool {
+        self.run.len() > 0 && witnessed(self.run, self.kinds)
+    }
+
+    pub open spec fn engine(self) -> Engine {
+        self.run.last().engine
+    }
+
+    /// How many plans in flight are executed.
+    pub open spec fn ran(self) -> nat {
+        self.run.last().ran.len()
+    }
+}
+
+/// One more step of the system.
+proof fn lemma_push(w: Walk, s2: System<Toy>) -> (v: Walk)
     requires
-        witnessed(x, kinds),
-        x.len() > 0,
-        system_next(x.last(), s2),
+        w.ok(),
+        system_next(w.run.last(), s2),
     ensures
-        witnessed(x.push(s2), kinds),
+        v.ok(),
+        v == (Walk { run: w.run.push(s2), ..w }),
 {
     reveal(witnessed);
-    let y = x.push(s2);
+    let y = w.run.push(s2);
     assert forall|i: int| 0 <= i < y.len() - 1 implies system_next(#[trigger] y[i], y[i + 1]) by {
-        if i < x.len() - 1 {
-            assert(system_next(x[i], x[i + 1]));
+        if i < w.run.len() - 1 {
+            assert(system_next(w.run[i], w.run[i + 1]));
         }
     }
-    assert forall|k: int| #[trigger] kinds.contains(k) implies exists|i: int| #[trigger]
+    assert forall|k: int| #[trigger] w.kinds.contains(k) implies exists|i: int| #[trigger]
         moves(y, i, k) by {
-        let i = choose|i: int| #[trigger] moves(x, i, k);
+        let i = choose|i: int| #[trigger] moves(w.run, i, k);
         assert(moves(y, i, k));
     }
+    Walk { run: y, ..w }
 }
 
 /// How many plans in flight are executed after a step.
@@ -89,60 +112,65 @@ pub open spec fn ran_after(s: System<Toy>, step: Step) -> int {
 }
 
 /// One more engine step.
-pub proof fn lemma_move(x: Run, step: Step, kinds: Set<int>) -> (y: Run)
+pub proof fn lemma_move(w: Walk, step: Step) -> (v: Walk)
     requires
-        witnessed(x, kinds),
-        x.len() > 0,
-        enabled(x.last().engine, step),
-        step matches Step::Commit { tokens } ==> x.last().ran.len() > 0 && drew(
-            x.last(),
-            tokens,
-        ),
+        w.ok(),
+        enabled(w.engine(), step),
+        step matches Step::Commit { tokens } ==> w.ran() > 0 && drew(w.run.last(), tokens),
     ensures
-        y.len() > 0,
-        y.last().engine == after(x.last().engine, step),
-        y.last().ran.len() == ran_after(x.last(), step),
-        witnessed(y, kinds.insert(kind(step))),
+        v.ok(),
+        v.engine() == after(w.engine(), step),
+        v.ran() == ran_after(w.run.last(), step),
+        v.kinds == w.kinds.insert(kind(step)),
 {
-    let s2 = moved::<Toy>(x.last(), step, 0, 0);
-    let y = x.push(s2);
-    assert(engine_moves(x.last(), step, 0, 0, s2));
-    assert(can_move(x.last(), step));
-    lemma_push(x, s2, kinds);
-    let i = x.len() - 1;
-    assert(engine_step(x.last(), s2, kind(step)));
-    assert(moves(y, i, kind(step)));
+    let s = w.run.last();
+    let s2 = moved::<Toy>(s, step, 0, 0);
+    assert(engine_moves(s, step, 0, 0, s2));
+    assert(can_move(s, step));
+    let v = lemma_push(w, s2);
+    assert(engine_step(s, s2, kind(step)));
+    assert(moves(v.run, w.run.len() - 1, kind(step)));
     reveal(witnessed);
-    y
+    Walk { kinds: w.kinds.insert(kind(step)), ..v }
 }
 
 /// The device executes the next plan (with three rows of padding).
-pub proof fn lemma_device(x: Run, kinds: Set<int>) -> (y: Run)
+pub proof fn lemma_device(w: Walk) -> (v: Walk)
     requires
-        witnessed(x, kinds),
-        x.len() > 0,
-        x.last().ran.len() < x.last().engine.plans.len(),
+        w.ok(),
+        w.ran() < w.engine().plans.len(),
     ensures
-        y.len() > 0,
-        y.last().engine == x.last().engine,
-        y.last().ran.len() == x.last().ran.len() + 1,
-        witnessed(y, kinds),
-        device_step(x.last(), y.last()),
+        v.ok(),
+        v.engine() == w.engine(),
+        v.ran() == w.ran() + 1,
+        v.kinds == w.kinds,
+        device_step(w.run.last(), v.run.last()),
 {
-    let s = x.last();
+    let s = w.run.last();
     let run = ideal::<Toy>(s.weights, s.engine.shape, device_plan(s), 3, s.memory);
     let s2 = System { memory: run.after, ran: s.ran.push(outcome(s, run.logits)), ..s };
     assert(executes(s, run, s2));
-    lemma_push(x, s2, kinds);
-    x.push(s2)
+    lemma_push(w, s2)
 }
 
-/// The tokens to commit.
-pub open spec fn drawn_tokens(s: System<Toy>) -> Map<int, Token> {
-    Map::new(
+/// The oldest plan, executed, is committed with the tokens that it drew.
+pub proof fn lemma_commit_drawn(w: Walk) -> (v: (Walk, Map<int, Token>))
+    requires
+        w.ok(),
+        w.ran() > 0,
+        w.engine().plans.len() > 0,
+    ensures
+        v.0.ok(),
+        v.0.engine() == commit(w.engine(), v.1),
+        v.0.ran() == w.ran() - 1,
+        v.0.kinds == w.kinds.insert(6),
+{
+    let s = w.run.last();
+    let tokens = Map::new(
         s.engine.plans[0].chunks.dom(),
         |id: int| s.ran[0].draws[id].tokens.last(),
-    )
+    );
+    (lemma_move(w, Step::Commit { tokens }), tokens)
 }
 
 } // verus!

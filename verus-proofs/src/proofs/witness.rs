@@ -38,19 +38,6 @@ pub open spec fn toy_request(logits_from: nat) -> Request {
     Request { prompt: seq![7, 8, 9], salt: 5, logits_from, max_tokens: 2, stop: Set::empty() }
 }
 
-pub open spec fn unseated(known: Seq<Token>, need_from: nat, logits_from: nat) -> Sequence {
-    Sequence {
-        request: toy_request(logits_from),
-        known,
-        computed: 0,
-        need_from,
-        seat: None,
-        tables: seq![Seq::<int>::empty()],
-        freed: seq![0nat],
-        alive: true,
-    }
-}
-
 pub open spec fn seated(
     known: Seq<Token>,
     computed: nat,
@@ -71,10 +58,6 @@ pub open spec fn seated(
     }
 }
 
-pub open spec fn dead(s: Sequence) -> Sequence {
-    Sequence { alive: false, ..s }
-}
-
 pub open spec fn chunk(
     first: nat,
     tokens: Seq<Option<Token>>,
@@ -85,10 +68,6 @@ pub open spec fn chunk(
     PlannedChunk { first, tokens, logits_from, sample: true, seat, tables: seq![table] }
 }
 
-pub open spec fn none() -> Map<(int, int), Prefix> {
-    Map::empty()
-}
-
 pub open spec fn cached_block() -> Map<(int, int), Prefix> {
     map![(0int, 0int) => Prefix { salt: 5, tokens: seq![7, 8] }]
 }
@@ -96,7 +75,8 @@ pub open spec fn cached_block() -> Map<(int, int), Prefix> {
 pub open spec fn prompt_plan() -> Plan {
     Plan {
         order: seq![0int],
-        chunks: map![0int => chunk(0, seq![Some(7int), Some(8int), Some(
+        chunks:
+            map![0int => chunk(0, seq![Some(7int), Some(8int), Some(
             9int)], 0, 0, seq![0int, 1])],
     }
 }
@@ -111,31 +91,16 @@ pub open spec fn placeholder_plan() -> Plan {
 pub open spec fn mixed_plan(t: Token) -> Plan {
     Plan {
         order: seq![1int, 0],
-        chunks: map![
+        chunks:
+            map![
             0int => chunk(2, seq![Some(9int), Some(t)], 3, 1, seq![0int, 1]),
             1int => chunk(2, seq![Some(9int)], 2, 0, seq![0int, 2])
         ],
     }
 }
 
-pub open spec fn first_table(blocks: Seq<int>) -> Sequence {
-    seated(seq![7, 8, 9], 0, 0, 0, 0, blocks)
-}
-
 pub open spec fn drawn(t: Token) -> Seq<Token> {
     seq![7, 8, 9, t]
-}
-
-pub open spec fn resumed(t: Token, table: Seq<int>) -> Sequence {
-    seated(drawn(t), 2, 3, 0, 1, table)
-}
-
-pub open spec fn forked(table: Seq<int>) -> Sequence {
-    seated(seq![7, 8, 9], 2, 2, 2, 0, table)
-}
-
-pub open spec fn ended(t: Token, u: Token) -> Sequence {
-    dead(seated(drawn(t).push(u), 4, 4, 0, 1, seq![0, 1]))
 }
 
 /// A table of two blocks covers four positions.
@@ -153,571 +118,15 @@ proof fn lemma_covers(e: Engine, table: Seq<int>)
     ;
 }
 
-proof fn step_add(e: Engine, id: int)
-    requires
-        shows(e, id, Map::empty(), Seq::empty(), none()),
-    ensures
-        enabled(e, Step::Add { request: toy_request(0) }),
-        shows(
-            after(e, Step::Add { request: toy_request(0) }),
-            id + 1,
-            map![id => unseated(seq![7, 8, 9], 0, 0)],
-            Seq::empty(),
-            none(),
-        ),
-{
-    let e2 = after(e, Step::Add { request: toy_request(0) });
-    assert(e2.seqs[id].tables =~= seq![Seq::<int>::empty()]);
-    assert(e2.seqs[id].freed =~= seq![0nat]);
-    assert(e2.seqs =~= map![id => unseated(seq![7, 8, 9], 0, 0)]);
-}
-
-proof fn step_admit(e: Engine)
-    requires
-        shows(e, 1, map![0int => unseated(seq![7, 8, 9], 0, 0)], Seq::empty(), none()),
-    ensures
-        enabled(e, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] }),
-        shows(
-            after(e, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] }),
-            1,
-            map![0int => first_table(Seq::empty())],
-            Seq::empty(),
-            none(),
-        ),
-{
-    let e2 = after(e, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] });
-    assert(e2.seqs[0].freed =~= seq![0nat]);
-    assert(e2.seqs =~= map![0int => first_table(Seq::empty())]);
-}
-
-proof fn step_grow(e: Engine, b: int)
-    requires
-        b == 0 || b == 1,
-        shows(
-            e,
-            1,
-            map![0int => first_table(if b == 0 { Seq::empty() } else { seq![0int] })],
-            Seq::empty(),
-            none(),
-        ),
-    ensures
-        enabled(e, Step::Grow { id: 0, group: 0, block: b }),
-        shows(
-            after(e, Step::Grow { id: 0, group: 0, block: b }),
-            1,
-            map![0int => first_table(if b == 0 { seq![0int] } else { seq![0int, 1] })],
-            Seq::empty(),
-            none(),
-        ),
-{
-    let e2 = after(e, Step::Grow { id: 0, group: 0, block: b });
-    let table = if b == 0 {
-        seq![0int]
-    } else {
-        seq![0int, 1]
-    };
-    assert(e2.seqs[0].tables[0] =~= table);
-    assert(e2.seqs[0].tables =~= seq![table]);
-    assert(e2.seqs =~= map![0int => first_table(table)]);
-}
-
-proof fn step_schedule(e: Engine)
-    requires
-        shows(e, 1, map![0int => first_table(seq![0int, 1])], Seq::empty(), none()),
-    ensures
-        enabled(e, Step::Schedule { plan: prompt_plan() }),
-        shows(
-            after(e, Step::Schedule { plan: prompt_plan() }),
-            1,
-            map![0int => first_table(seq![0int, 1])],
-            seq![prompt_plan()],
-            none(),
-        ),
-{
-    let plan = prompt_plan();
-    let c = plan.chunks[0];
-    assert(plan.order[0] == 0);
-    assert(e.seqs[0].tables == c.tables);
-    assert forall|j: int| 0 <= j < 3 implies token_fits(
-        #[trigger] c.tokens[j],
-        c,
-        j,
-        3,
-        e.seqs[0].known,
-    ) by {}
-    lemma_covers(e, e.seqs[0].tables[0]);
-    assert(can_plan(e, 0, c));
-    assert(after(e, Step::Schedule { plan }).plans =~= seq![plan]);
-}
-
-proof fn step_schedule_ahead(e: Engine)
-    requires
-        shows(e, 1, map![0int => first_table(seq![0int, 1])], seq![prompt_plan()], none()),
-    ensures
-        enabled(e, Step::Schedule { plan: placeholder_plan() }),
-        shows(
-            after(e, Step::Schedule { plan: placeholder_plan() }),
-            1,
-            map![0int => first_table(seq![0int, 1])],
-            seq![prompt_plan(), placeholder_plan()],
-            none(),
-        ),
-{
-    let plan = placeholder_plan();
-    let c = plan.chunks[0];
-    assert(plan.order[0] == 0);
-    assert(e.plans.drop_last() =~= Seq::empty());
-    assert(draws(e.plans.drop_last(), 0) == 0);
-    assert(draws(e.plans, 0) == 1);
-    assert(frontier(e.plans, 0, 0) == 3);
-    lemma_covers(e, e.seqs[0].tables[0]);
-    assert(can_plan(e, 0, c));
-    assert(after(e, Step::Schedule { plan }).plans =~= seq![prompt_plan(), plan]);
-}
-
-proof fn step_cancel(e: Engine)
-    requires
-        shows(
-            e,
-            1,
-            map![0int => first_table(seq![0int, 1])],
-            seq![prompt_plan(), placeholder_plan()],
-            none(),
-        ),
-    ensures
-        enabled(e, Step::Cancel),
-        shows(
-            after(e, Step::Cancel),
-            1,
-            map![0int => first_table(seq![0int, 1])],
-            seq![prompt_plan()],
-            none(),
-        ),
-{
-    assert(after(e, Step::Cancel).plans =~= seq![prompt_plan()]);
-}
-
-proof fn step_commit(e: Engine, tokens: Map<int, Token>)
-    requires
-        shows(e, 1, map![0int => first_table(seq![0int, 1])], seq![prompt_plan()], none()),
-        tokens.dom().contains(0),
-    ensures
-        enabled(e, Step::Commit { tokens }),
-        shows(
-            after(e, Step::Commit { tokens }),
-            1,
-            map![0int => seated(drawn(tokens[0]), 3, 3, 0, 0, seq![0, 1])],
-            Seq::empty(),
-            none(),
-        ),
-{
-    let e2 = after(e, Step::Commit { tokens });
-    assert(e2.seqs[0].known =~= drawn(tokens[0]));
-    assert(e2.seqs =~= map![0int => seated(drawn(tokens[0]), 3, 3, 0, 0, seq![0, 1])]);
-    assert(e2.plans =~= Seq::empty());
-}
-
-proof fn step_register(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            1,
-            map![0int => seated(drawn(t), 3, 3, 0, 0, seq![0, 1])],
-            Seq::empty(),
-            none(),
-        ),
-    ensures
-        enabled(e, Step::Register { id: 0, group: 0, index: 0 }),
-        shows(
-            after(e, Step::Register { id: 0, group: 0, index: 0 }),
-            1,
-            map![0int => seated(drawn(t), 3, 3, 0, 0, seq![0, 1])],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Register { id: 0, group: 0, index: 0 });
-    assert(drawn(t).take(2) =~= seq![7, 8]);
-    assert(e2.registered =~= cached_block());
-}
-
-proof fn step_preempt(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            1,
-            map![0int => seated(drawn(t), 3, 3, 0, 0, seq![0, 1])],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Preempt { id: 0 }),
-        shows(
-            after(e, Step::Preempt { id: 0 }),
-            1,
-            map![0int => unseated(drawn(t), 3, 0)],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Preempt { id: 0 });
-    assert(e2.seqs[0].tables =~= seq![Seq::<int>::empty()]);
-    assert(e2.seqs[0].freed =~= seq![0nat]);
-    assert(e2.seqs =~= map![0int => unseated(drawn(t), 3, 0)]);
-}
-
-proof fn step_resume(e: Engine, t: Token)
-    requires
-        shows(e, 1, map![0int => unseated(drawn(t), 3, 0)], Seq::empty(), cached_block()),
-    ensures
-        enabled(e, Step::Admit { id: 0, seat: 1, blocks: seq![seq![0int]] }),
-        shows(
-            after(e, Step::Admit { id: 0, seat: 1, blocks: seq![seq![0int]] }),
-            1,
-            map![0int => resumed(t, seq![0])],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Admit { id: 0, seat: 1, blocks: seq![seq![0int]] });
-    assert(drawn(t).take(2) =~= seq![7, 8]);
-    assert(block_prefix(e, 0, 0).tokens == drawn(t).take(2));
-    assert(is_hit(e, 0, 0, 0, 0));
-    assert(e2.seqs[0].freed =~= seq![0nat]);
-    assert(e2.seqs =~= map![0int => resumed(t, seq![0])]);
-}
-
-proof fn step_fork(e: Engine, t: Token)
-    requires
-        shows(e, 1, map![0int => resumed(t, seq![0])], Seq::empty(), cached_block()),
-    ensures
-        enabled(e, Step::Fork { parent: 0, logits_from: 2 }),
-        shows(
-            after(e, Step::Fork { parent: 0, logits_from: 2 }),
-            2,
-            map![0int => resumed(t, seq![0]), 1int => unseated(seq![7, 8, 9], 2, 2)],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Fork { parent: 0, logits_from: 2 });
-    assert(e2.seqs[1].tables =~= seq![Seq::<int>::empty()]);
-    assert(e2.seqs[1].freed =~= seq![0nat]);
-    assert(e2.seqs =~= map![0int => resumed(t, seq![0]), 1int => unseated(seq![7, 8, 9], 2, 2)]);
-}
-
-proof fn step_share(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => resumed(t, seq![0]), 1int => unseated(seq![7, 8, 9], 2, 2)],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Share { id: 1, seat: 0, from: 0, count: 1 }),
-        shows(
-            after(e, Step::Share { id: 1, seat: 0, from: 0, count: 1 }),
-            2,
-            map![0int => resumed(t, seq![0]), 1int => forked(seq![0])],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Share { id: 1, seat: 0, from: 0, count: 1 });
-    assert(drawn(t).take(2) =~= seq![7int, 8, 9].take(2));
-    assert(e2.seqs[1].tables[0] =~= seq![0int]);
-    assert(e2.seqs[1].tables =~= seq![seq![0int]]);
-    assert(e2.seqs[1].freed =~= seq![0nat]);
-    assert(e2.seqs =~= map![0int => resumed(t, seq![0]), 1int => forked(seq![0])]);
-}
-
-proof fn step_grow_parent(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => resumed(t, seq![0]), 1int => forked(seq![0])],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Grow { id: 0, group: 0, block: 1 }),
-        shows(
-            after(e, Step::Grow { id: 0, group: 0, block: 1 }),
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0])],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Grow { id: 0, group: 0, block: 1 });
-    assert(e2.seqs[0].tables[0] =~= seq![0int, 1]);
-    assert(e2.seqs[0].tables =~= seq![seq![0int, 1]]);
-    assert(e2.seqs =~= map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0])]);
-}
-
-proof fn step_grow_child(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0])],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Grow { id: 1, group: 0, block: 2 }),
-        shows(
-            after(e, Step::Grow { id: 1, group: 0, block: 2 }),
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0, 2])],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Grow { id: 1, group: 0, block: 2 });
-    assert(e2.seqs[1].tables[0] =~= seq![0int, 2]);
-    assert(e2.seqs[1].tables =~= seq![seq![0int, 2]]);
-    assert(e2.seqs =~= map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0, 2])]);
-}
-
-proof fn step_schedule_mixed(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0, 2])],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Schedule { plan: mixed_plan(t) }),
-        shows(
-            after(e, Step::Schedule { plan: mixed_plan(t) }),
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0, 2])],
-            seq![mixed_plan(t)],
-            cached_block(),
-        ),
-{
-    let plan = mixed_plan(t);
-    assert(plan.order[0] == 1 && plan.order[1] == 0);
-    lemma_covers(e, e.seqs[0].tables[0]);
-    lemma_covers(e, e.seqs[1].tables[0]);
-    assert(can_plan(e, 0, plan.chunks[0]));
-    assert(can_plan(e, 1, plan.chunks[1]));
-    assert(after(e, Step::Schedule { plan }).plans =~= seq![plan]);
-}
-
-proof fn step_abort(e: Engine, t: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => forked(seq![0, 2])],
-            seq![mixed_plan(t)],
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Abort { id: 1 }),
-        shows(
-            after(e, Step::Abort { id: 1 }),
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => dead(forked(seq![0, 2]))],
-            seq![mixed_plan(t)],
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Abort { id: 1 });
-    assert(e2.seqs =~= map![0int => resumed(t, seq![0, 1]), 1int => dead(forked(seq![0, 2]))]);
-}
-
-proof fn step_commit_last(e: Engine, t: Token, tokens: Map<int, Token>)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => resumed(t, seq![0, 1]), 1int => dead(forked(seq![0, 2]))],
-            seq![mixed_plan(t)],
-            cached_block(),
-        ),
-        tokens.dom().contains(0),
-        tokens.dom().contains(1),
-    ensures
-        enabled(e, Step::Commit { tokens }),
-        shows(
-            after(e, Step::Commit { tokens }),
-            2,
-            map![0int => ended(t, tokens[0]), 1int => dead(forked(seq![0, 2]))],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Commit { tokens });
-    assert(e2.seqs =~= map![0int => ended(t, tokens[0]), 1int => dead(forked(seq![0, 2]))]);
-    assert(e2.plans =~= Seq::empty());
-}
-
-proof fn step_slide(e: Engine, t: Token, u: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => ended(t, u), 1int => dead(forked(seq![0, 2]))],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Slide { id: 0, group: 0 }),
-        shows(
-            after(e, Step::Slide { id: 0, group: 0 }),
-            2,
-            map![0int => slid(ended(t, u), 0), 1int => dead(forked(seq![0, 2]))],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Slide { id: 0, group: 0 });
-    assert(e2.seqs =~= map![0int => slid(ended(t, u), 0), 1int => dead(forked(seq![0, 2]))]);
-}
-
-proof fn step_finish(e: Engine, t: Token, u: Token)
-    requires
-        shows(
-            e,
-            2,
-            map![0int => slid(ended(t, u), 0), 1int => dead(forked(seq![0, 2]))],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Finish { id: 0 }),
-        shows(
-            after(e, Step::Finish { id: 0 }),
-            2,
-            map![1int => dead(forked(seq![0, 2]))],
-            Seq::empty(),
-            cached_block(),
-        ),
-{
-    let e2 = after(e, Step::Finish { id: 0 });
-    assert(e2.seqs =~= map![1int => dead(forked(seq![0, 2]))]);
-}
-
-proof fn step_finish_child(e: Engine)
-    requires
-        shows(
-            e,
-            2,
-            map![1int => dead(forked(seq![0, 2]))],
-            Seq::empty(),
-            cached_block(),
-        ),
-    ensures
-        enabled(e, Step::Finish { id: 1 }),
-        shows(after(e, Step::Finish { id: 1 }), 2, Map::empty(), Seq::empty(), cached_block()),
-{
-    let e2 = after(e, Step::Finish { id: 1 });
-    assert(e2.seqs =~= Map::empty());
-}
-
-proof fn step_evict(e: Engine)
-    requires
-        shows(e, 2, Map::empty(), Seq::empty(), cached_block()),
-    ensures
-        enabled(e, Step::Evict { group: 0, block: 0 }),
-        shows(after(e, Step::Evict { group: 0, block: 0 }), 2, Map::empty(), Seq::empty(), none()),
-{
-    let e2 = after(e, Step::Evict { group: 0, block: 0 });
-    assert(e2.registered =~= none());
-}
-
-proof fn step_reset(e: Engine)
-    requires
-        shows(e, 3, map![2int => unseated(seq![7, 8, 9], 0, 0)], Seq::empty(), none()),
-    ensures
-        enabled(e, Step::Reset),
-        shows(
-            after(e, Step::Reset),
-            3,
-            map![2int => unseated(seq![7, 8, 9], 0, 0)],
-            Seq::empty(),
-            none(),
-        ),
-{
-}
-
-proof fn step_load(e: Engine)
-    requires
-        shows(e, 3, map![2int => unseated(seq![7, 8, 9], 0, 0)], Seq::empty(), none()),
-    ensures
-        enabled(e, Step::Load { restart: true }),
-{
-}
-
-/// The tokens drawn by the oldest plan.
-proof fn lemma_drawn(x: Run)
-    requires
-        x.len() > 0,
-        x.last().ran.len() > 0,
-        x.last().engine.plans.len() > 0,
-    ensures
-        drew(x.last(), drawn_tokens(x.last())),
-        drawn_tokens(x.last()).dom() == x.last().engine.plans[0].chunks.dom(),
-{
-}
-
-/// Prompt and placeholder in flight, both executed.
-proof fn part_in_flight() -> (out: (Run, Set<int>))
-    ensures
-        witnessed(out.0, out.1),
-        out.1 =~= set![0int, 2, 4, 5],
-        out.0.len() > 0,
-        out.0.last().ran.len() == 2,
-        shows(
-            out.0.last().engine,
-            1,
-            map![0int => first_table(seq![0int, 1])],
-            seq![prompt_plan(), placeholder_plan()],
-            none(),
-        ),
-{
-    hide(after);
-    hide(enabled);
-    let x = start();
-    let k = Set::empty();
-    step_add(x.last().engine, 0);
-    let x = lemma_move(x, Step::Add { request: toy_request(0) }, k);
-    let k = k.insert(0);
-    step_admit(x.last().engine);
-    let x = lemma_move(x, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] }, k);
-    let k = k.insert(2);
-    step_grow(x.last().engine, 0);
-    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 0 }, k);
-    let k = k.insert(4);
-    step_grow(x.last().engine, 1);
-    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 1 }, k);
-    let k = k.insert(4);
-    step_schedule(x.last().engine);
-    let x = lemma_move(x, Step::Schedule { plan: prompt_plan() }, k);
-    let k = k.insert(5);
-    step_schedule_ahead(x.last().engine);
-    let x = lemma_move(x, Step::Schedule { plan: placeholder_plan() }, k);
-    let k = k.insert(5);
-    let x = lemma_device(x, k);
-    let x = lemma_device(x, k);
-    (x, k)
-}
-
 /// A toy system at rest.
-proof fn start() -> (x: Run)
+proof fn start() -> (w: Walk)
     ensures
-        witnessed(x, Set::empty()),
-        x.len() == 1,
-        x.last().ran.len() == 0,
-        shows(x.last().engine, 0, Map::empty(), Seq::empty(), none()),
+        w.ok(),
+        w.kinds == Set::<int>::empty(),
+        w.ran() == 0,
+        init(w.engine()),
+        w.engine().shape == toy_shape(),
+        w.engine().max_seqs == 2,
 {
     let e = Engine {
         shape: toy_shape(),
@@ -725,7 +134,7 @@ proof fn start() -> (x: Run)
         next_id: 0,
         seqs: Map::empty(),
         plans: Seq::empty(),
-        registered: none(),
+        registered: Map::empty(),
         content: IMap::empty(),
         evicted: false,
     };
@@ -736,119 +145,157 @@ proof fn start() -> (x: Run)
         ran: Seq::empty(),
         log: Map::empty(),
     };
-    let x = seq![s];
-    assert(witnessed(x, Set::empty())) by {
-        reveal(witnessed);
-    }
-    x
+    let w = Walk { run: seq![s], kinds: Set::empty() };
+    reveal(witnessed);
+    assert(w.ok());
+    w
+}
+
+/// Prompt and placeholder in flight, both executed.
+proof fn part_in_flight() -> (w: Walk)
+    ensures
+        w.ok(),
+        w.kinds =~= set![0int, 2, 4, 5],
+        w.ran() == 2,
+        shows(
+            w.engine(),
+            1,
+            map![0int => seated(seq![7, 8, 9], 0, 0, 0, 0, seq![0int, 1])],
+            seq![prompt_plan(), placeholder_plan()],
+            Map::empty(),
+        ),
+{
+    let w = start();
+    let w = lemma_move(w, Step::Add { request: toy_request(0) });
+    let w = lemma_move(w, Step::Admit { id: 0, seat: 0, blocks: seq![Seq::<int>::empty()] });
+    let w = lemma_move(w, Step::Grow { id: 0, group: 0, block: 0 });
+    let w = lemma_move(w, Step::Grow { id: 0, group: 0, block: 1 });
+    let e = w.engine();
+    assert(e.seqs[0].tables[0] =~= seq![0int, 1]);
+    assert(e.seqs[0].tables =~= seq![seq![0int, 1]]);
+    assert(e.seqs[0].freed =~= seq![0nat]);
+    lemma_covers(e, e.seqs[0].tables[0]);
+    let p = prompt_plan();
+    assert(p.order[0] == 0);
+    assert(can_plan(e, 0, p.chunks[0]));
+    let w = lemma_move(w, Step::Schedule { plan: prompt_plan() });
+    let e = w.engine();
+    let p = placeholder_plan();
+    assert(e.plans.drop_last() =~= Seq::empty());
+    assert(p.order[0] == 0);
+    assert(draws(e.plans.drop_last(), 0) == 0);
+    assert(draws(e.plans, 0) == 1);
+    assert(frontier(e.plans, 0, 0) == 3);
+    assert(can_plan(e, 0, p.chunks[0]));
+    let w = lemma_move(w, Step::Schedule { plan: placeholder_plan() });
+    assert(w.engine().seqs =~= map![0int => seated(seq![7, 8, 9], 0, 0, 0, 0, seq![0int, 1])]);
+    assert(w.engine().plans =~= seq![prompt_plan(), placeholder_plan()]);
+    let w = lemma_device(w);
+    lemma_device(w)
 }
 
 /// The second plan is cancelled; one output; preempted, and resumed with a prefix hit.
-proof fn part_resume() -> (out: (Run, Set<int>, Token))
+proof fn part_resume() -> (out: (Walk, Token))
     ensures
-        witnessed(out.0, out.1),
-        out.1 =~= set![0int, 2, 4, 5, 6, 7, 8, 10],
-        out.0.len() > 0,
-        out.0.last().ran.len() == 0,
+        out.0.ok(),
+        out.0.kinds =~= set![0int, 2, 4, 5, 6, 7, 8, 10],
+        out.0.ran() == 0,
         shows(
-            out.0.last().engine,
+            out.0.engine(),
             1,
-            map![0int => resumed(out.2, seq![0])],
+            map![0int => seated(drawn(out.1), 2, 3, 0, 1, seq![0int])],
             Seq::empty(),
             cached_block(),
         ),
 {
-    hide(after);
-    hide(enabled);
-    let (x, k) = part_in_flight();
-    step_cancel(x.last().engine);
-    let x = lemma_move(x, Step::Cancel, k);
-    let k = k.insert(7);
-    let tokens = drawn_tokens(x.last());
-    lemma_drawn(x);
-    step_commit(x.last().engine, tokens);
-    let x = lemma_move(x, Step::Commit { tokens }, k);
-    let k = k.insert(6);
+    let w = part_in_flight();
+    let w = lemma_move(w, Step::Cancel);
+    assert(w.engine().plans =~= seq![prompt_plan()]);
+    let (w, tokens) = lemma_commit_drawn(w);
     let t = tokens[0];
-    step_register(x.last().engine, t);
-    let x = lemma_move(x, Step::Register { id: 0, group: 0, index: 0 }, k);
-    let k = k.insert(8);
-    step_preempt(x.last().engine, t);
-    let x = lemma_move(x, Step::Preempt { id: 0 }, k);
-    let k = k.insert(10);
-    step_resume(x.last().engine, t);
-    let x = lemma_move(x, Step::Admit { id: 0, seat: 1, blocks: seq![seq![0int]] }, k);
-    let k = k.insert(2);
-    (x, k, t)
+    assert(w.engine().plans =~= Seq::empty());
+    assert(w.engine().seqs[0].known =~= drawn(t));
+    assert(drawn(t).take(2) =~= seq![7, 8]);
+    let w = lemma_move(w, Step::Register { id: 0, group: 0, index: 0 });
+    assert(w.engine().registered =~= cached_block());
+    let w = lemma_move(w, Step::Preempt { id: 0 });
+    assert(is_hit(w.engine(), 0, 0, 0, 0));
+    let w = lemma_move(w, Step::Admit { id: 0, seat: 1, blocks: seq![seq![0int]] });
+    assert(w.engine().seqs[0].freed =~= seq![0nat]);
+    assert(w.engine().seqs =~= map![0int => seated(drawn(t), 2, 3, 0, 1, seq![0])]);
+    (w, t)
 }
 
-/// Forked, and both in a mixed plan.
-proof fn part_mixed() -> (out: (Run, Set<int>, Token))
+/// Forked, and both in a mixed plan, executed.
+proof fn part_mixed() -> (out: (Walk, Token))
     ensures
-        witnessed(out.0, out.1),
-        out.1 =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10],
-        out.0.len() > 0,
-        out.0.last().ran.len() == 1,
+        out.0.ok(),
+        out.0.kinds =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10],
+        out.0.ran() == 1,
         shows(
-            out.0.last().engine,
+            out.0.engine(),
             2,
-            map![0int => resumed(out.2, seq![0, 1]), 1int => forked(seq![0, 2])],
-            seq![mixed_plan(out.2)],
+            map![
+                0int => seated(drawn(out.1), 2, 3, 0, 1, seq![0, 1]),
+                1int => seated(seq![7, 8, 9], 2, 2, 2, 0, seq![0, 2])
+            ],
+            seq![mixed_plan(out.1)],
             cached_block(),
         ),
 {
-    hide(after);
-    hide(enabled);
-    let (x, k, t) = part_resume();
-    step_fork(x.last().engine, t);
-    let x = lemma_move(x, Step::Fork { parent: 0, logits_from: 2 }, k);
-    let k = k.insert(1);
-    step_share(x.last().engine, t);
-    let x = lemma_move(x, Step::Share { id: 1, seat: 0, from: 0, count: 1 }, k);
-    let k = k.insert(3);
-    step_grow_parent(x.last().engine, t);
-    let x = lemma_move(x, Step::Grow { id: 0, group: 0, block: 1 }, k);
-    let k = k.insert(4);
-    step_grow_child(x.last().engine, t);
-    let x = lemma_move(x, Step::Grow { id: 1, group: 0, block: 2 }, k);
-    let k = k.insert(4);
-    step_schedule_mixed(x.last().engine, t);
-    let x = lemma_move(x, Step::Schedule { plan: mixed_plan(t) }, k);
-    let k = k.insert(5);
-    let x = lemma_device(x, k);
-    (x, k, t)
+    let (w, t) = part_resume();
+    let w = lemma_move(w, Step::Fork { parent: 0, logits_from: 2 });
+    assert(drawn(t).take(2) =~= seq![7int, 8, 9].take(2));
+    let w = lemma_move(w, Step::Share { id: 1, seat: 0, from: 0, count: 1 });
+    let w = lemma_move(w, Step::Grow { id: 0, group: 0, block: 1 });
+    let w = lemma_move(w, Step::Grow { id: 1, group: 0, block: 2 });
+    let e = w.engine();
+    assert(e.seqs[0].tables[0] =~= seq![0int, 1]);
+    assert(e.seqs[0].tables =~= seq![seq![0int, 1]]);
+    assert(e.seqs[1].tables[0] =~= seq![0int, 2]);
+    assert(e.seqs[1].tables =~= seq![seq![0int, 2]]);
+    assert(e.seqs[1].freed =~= seq![0nat]);
+    let plan = mixed_plan(t);
+    assert(plan.order[0] == 1 && plan.order[1] == 0);
+    lemma_covers(e, e.seqs[0].tables[0]);
+    lemma_covers(e, e.seqs[1].tables[0]);
+    assert(can_plan(e, 0, plan.chunks[0]));
+    assert(can_plan(e, 1, plan.chunks[1]));
+    let w = lemma_move(w, Step::Schedule { plan });
+    assert(w.engine().plans =~= seq![plan]);
+    assert(e.seqs
+        =~= map![
+        0int => seated(drawn(t), 2, 3, 0, 1, seq![0, 1]),
+        1int => seated(seq![7, 8, 9], 2, 2, 2, 0, seq![0, 2])
+    ]);
+    let w = lemma_device(w);
+    (w, t)
 }
 
-/// The fork aborted in flight, the first finished; nothing is left but a cached block.
-proof fn part_finished() -> (out: (Run, Set<int>))
+/// The fork is aborted in flight, the first ends; nothing is left but a cached block, then not even
+/// that.
+proof fn part_finished() -> (w: Walk)
     ensures
-        witnessed(out.0, out.1),
-        out.1 =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 15],
-        out.0.len() > 0,
-        out.0.last().ran.len() == 0,
-        shows(out.0.last().engine, 2, Map::empty(), Seq::empty(), cached_block()),
+        w.ok(),
+        w.kinds =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15],
+        shows(w.engine(), 2, Map::empty(), Seq::empty(), Map::empty()),
 {
-    hide(after);
-    hide(enabled);
-    let (x, k, t) = part_mixed();
-    step_abort(x.last().engine, t);
-    let x = lemma_move(x, Step::Abort { id: 1 }, k);
-    let k = k.insert(11);
-    let tokens = drawn_tokens(x.last());
-    lemma_drawn(x);
-    step_commit_last(x.last().engine, t, tokens);
-    let x = lemma_move(x, Step::Commit { tokens }, k);
-    let k = k.insert(6);
-    step_slide(x.last().engine, t, tokens[0]);
-    let x = lemma_move(x, Step::Slide { id: 0, group: 0 }, k);
-    let k = k.insert(15);
-    step_finish(x.last().engine, t, tokens[0]);
-    let x = lemma_move(x, Step::Finish { id: 0 }, k);
-    let k = k.insert(12);
-    step_finish_child(x.last().engine);
-    let x = lemma_move(x, Step::Finish { id: 1 }, k);
-    let k = k.insert(12);
-    (x, k)
+    let (w, t) = part_mixed();
+    let w = lemma_move(w, Step::Abort { id: 1 });
+    let (w, tokens) = lemma_commit_drawn(w);
+    assert(w.engine().plans =~= Seq::empty());
+    let e = w.engine();
+    assert(e.has(0) && e.seqs[0].freed[0] == 0);
+    assert(e.shape.block_size == 2);
+    assert(e.seqs[0].computed == 4);
+    assert(e.seen_from(0, 0) == 3);
+    let w = lemma_move(w, Step::Slide { id: 0, group: 0 });
+    let w = lemma_move(w, Step::Finish { id: 0 });
+    let w = lemma_move(w, Step::Finish { id: 1 });
+    assert(w.engine().seqs =~= Map::empty());
+    let w = lemma_move(w, Step::Evict { group: 0, block: 0 });
+    assert(w.engine().registered =~= Map::empty());
+    w
 }
 
 /// All kinds of steps, by one faithful execution.
@@ -856,33 +303,13 @@ pub proof fn theorem_witness() -> (x: Run)
     ensures
         witnessed(x, Set::range(0, 16)),
 {
-    hide(after);
-    hide(enabled);
-    let (x, k) = part_finished();
-    step_evict(x.last().engine);
-    let x = lemma_move(x, Step::Evict { group: 0, block: 0 }, k);
-    let k = k.insert(9);
-    step_add(x.last().engine, 2);
-    let x = lemma_move(x, Step::Add { request: toy_request(0) }, k);
-    let k = k.insert(0);
-    step_reset(x.last().engine);
-    let x = lemma_move(x, Step::Reset, k);
-    let k = k.insert(13);
-    step_load(x.last().engine);
-    let x = lemma_move(x, Step::Load { restart: true }, k);
-    let k = k.insert(14);
-    lemma_all_kinds(k);
-    x
-}
-
-proof fn lemma_all_kinds(k: Set<int>)
-    requires
-        forall|i: int| 0 <= i < 16 <==> #[trigger] k.contains(i),
-    ensures
-        k == Set::range(0int, 16),
-{
+    let w = part_finished();
+    let w = lemma_move(w, Step::Add { request: toy_request(0) });
+    let w = lemma_move(w, Step::Reset);
+    let w = lemma_move(w, Step::Load { restart: true });
     vstd::set_lib::lemma_int_range(0, 16);
-    assert(k =~= Set::range(0int, 16));
+    assert(w.kinds =~= Set::range(0int, 16));
+    w.run
 }
 
 } // verus!
