@@ -86,24 +86,6 @@ pub open spec fn seats(
     )
 }
 
-proof fn lemma_may_sit(a: Scheduler, b: Scheduler, l: Link, i: int, k: nat)
-    requires
-        linked(a, l),
-        sat_down(a, b, i, k),
-    ensures
-        model::waiting(l.engine, l.id(a, i), a.free_seats@.last() as int),
-        model::reusable(l.engine, l.engine.seqs[l.id(a, i)], k),
-{
-    let (e, seat) = (l.engine, a.free_seats@.last() as int);
-    lemma_id(a, l, i);
-    assert(a.free_seats@.contains(a.free_seats@.last()));
-    if e.seated(seat) {
-        let d = choose|d: int| #[trigger] e.has(d) && e.seqs[d].seat == Some(seat);
-        let j = lemma_placed(a, l, d);
-        assert(a.seqs@[j].live());
-    }
-}
-
 proof fn lemma_hit_seats(a: Scheduler, b: Scheduler, l: Link, i: int, k: nat) -> (step: model::Step)
     requires
         linked(a, l),
@@ -116,12 +98,6 @@ proof fn lemma_hit_seats(a: Scheduler, b: Scheduler, l: Link, i: int, k: nat) ->
     let blocks = tables_of(b.groups@, b.seqs@[i]);
     let size = a.config.block_size as int;
     let (salt, tokens) = (a.seqs@[i].salt, a.seqs@[i].tokens@);
-    lemma_id(a, l, i);
-    lemma_may_sit(a, b, l, i, k);
-    assert forall|g: int| 0 <= g < e.groups() implies #[trigger] blocks[g].len() == k by {
-        let table = b.groups@[g].seat(seat).table;
-        assert(attached_hits(a.groups@[g], table, salt, tokens, k, a.config.block_size));
-    }
     assert forall|g: int, n: int|
         0 <= g < e.groups() && 0 <= n < blocks[g].len() implies model::is_hit(
         e,
@@ -159,8 +135,6 @@ proof fn lemma_share_seats(a: Scheduler, b: Scheduler, l: Link, i: int, j: int, 
     let size = a.config.block_size as int;
     let n = k * size;
     let parent = a.seqs@[j];
-    lemma_id(a, l, i);
-    lemma_may_sit(a, b, l, i, k);
     assert(parent.live() && parent.wf(a.config));
     lemma_id(a, l, j);
     assert(k <= parent.computed as int / size) by (nonlinear_arith)
@@ -205,9 +179,7 @@ pub proof fn lemma_admit_refines(a: Scheduler, b: Scheduler, i: int, k: nat)
             lemma_share_seats(a, b, l, i, j, k)
         };
         let e = model::after(l.engine, step);
-        lemma_id(a, l, i);
         lemma_silent_step(l.engine, step);
-        lemma_moves_inv(l.engine, e, true);
         lemma_same_cache(a.groups@, b.groups@, e);
         assert(e.seqs[l.id(a, i)].freed =~= freed_of(b.groups@, b.seqs@[i]));
         assert(seq_linked(b, l.with(e), i));

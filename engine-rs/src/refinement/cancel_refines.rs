@@ -16,20 +16,7 @@ proof fn lemma_forgotten(s: Scheduler, l: Link, step: model::Step)
 {
     let m = l.with(model::after(l.engine, step));
     let n = l.forgotten().with(model::after(l.forgotten().engine, step));
-    assert(n.engine == m.engine && n.names == m.names);
     let e = choose|e: model::Engine| #[trigger] arrives(s, m, e);
-    let (x, y) = (m.with(e), n.with(e));
-    assert forall|i: int|
-        0 <= i < s.seqs@.len() && in_use(#[trigger] s.seqs@[i]) implies seq_linked(s, y, i) by {
-        assert(seq_linked(s, x, i));
-    }
-    assert forall|id: int| #[trigger] e.has(id) implies placed(s, y, id) by {
-        assert(placed(s, x, id));
-    }
-    assert forall|k: int| 0 <= k < s.queue@.len() - s.draft implies #[trigger] flights(e.plans)[k]
-        == flight_of(s, y, s.queue@[k]) by {
-        assert(flights(e.plans)[k] == flight_of(s, x, s.queue@[k]));
-    }
     assert(arrives(s, n, e));
 }
 
@@ -49,10 +36,7 @@ proof fn lemma_cancel_takes(a: Scheduler, c: Scheduler, l: Link)
 {
     let plans = l.engine.plans;
     let m = l.with(model::after(l.engine, model::Step::Cancel));
-    lemma_stays(l.engine);
-    lemma_moves_on(l.engine, l.engine, model::Step::Cancel, false);
-    lemma_moves_inv(l.engine, m.engine, false);
-    lemma_same_cache(a.groups@, c.groups@, m.engine);
+    lemma_step_inv(l.engine, model::Step::Cancel);
     lemma_tables_relinked(a.groups@, c.groups@, l);
     lemma_seqs_relinked(a, c, l, m.engine, -1, -1);
     assert(a.plans@[a.plans@.len() - 1].entries == plans[plans.len() - 1].order.len());
@@ -67,8 +51,7 @@ proof fn lemma_cancel_takes(a: Scheduler, c: Scheduler, l: Link)
         == m.engine.plans[k].order.len() by {
         assert(a.plans@[k].entries == plans[k].order.len());
     }
-    lemma_stays(m.engine);
-    assert(arrives(c, m, m.engine));
+    lemma_arrived(c, m);
 }
 
 /// The newest plan was taken back, all tables were logged again, and what was over let go of.

@@ -107,27 +107,7 @@ proof fn lemma_committed_upto(a: Scheduler, b: Scheduler, c: Scheduler, k: int, 
 {
     reveal(committed_upto);
     let q = a.queue@;
-    assert(a.seqs@[q[k].seq as int].live());
     let i = q[k].seq as int;
-    assert(!named(q, k, i));
-    assert(b.seqs@[i] == a.seqs@[i]);
-    assert forall|j: int| 0 <= j < k + 1 implies committed_seq(
-        a.seqs@[(#[trigger] q[j]).seq as int],
-        c.seqs@[q[j].seq as int],
-        q[j],
-        token_of(q, tokens, j),
-    ) by {
-        assert(a.seqs@[q[j].seq as int].live());
-        if j < k {
-            assert(q[j].seq != q[k].seq);
-            assert(committed_seq(
-                a.seqs@[q[j].seq as int],
-                b.seqs@[q[j].seq as int],
-                q[j],
-                token_of(q, tokens, j),
-            ));
-        }
-    }
     assert forall|m: int|
         #![trigger a.seqs@[m]]
         #![trigger c.seqs@[m]]

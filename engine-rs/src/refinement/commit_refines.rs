@@ -4,6 +4,21 @@ use vstd::prelude::*;
 
 verus! {
 
+/// A plan is in flight, and none is being made.
+pub open spec fn may_commit(a: Scheduler, l: Link) -> bool {
+    a.inv() && a.draft == 0 && linked(a, l) && a.plans@.len() > 0
+}
+
+/// Committing the oldest plan, for the machine.
+pub open spec fn commit_step(l: Link, tokens: Seq<u32>) -> model::Step {
+    model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) }
+}
+
+/// What is linked after that.
+pub open spec fn commit_link(l: Link, tokens: Seq<u32>) -> Link {
+    l.with(model::after(l.engine, commit_step(l, tokens)))
+}
+
 /// All was committed.
 pub proof fn lemma_all_committed(
     a: Scheduler,
@@ -14,32 +29,26 @@ pub proof fn lemma_all_committed(
     outcomes: Seq<Outcome>,
 )
     requires
-        a.inv(),
-        a.draft == 0 && b.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
+        b.draft == 0,
         halfway(a, b, a.plans@[0].entries as int, a.plans@[0].entries as int, tokens, outcomes),
         b.plans@ == a.plans@.drop_first(),
         b.queue@ == a.queue@.skip(a.plans@[0].entries as int),
         refines(b, c),
     ensures
         fates(l.engine, tokens, outcomes),
-        takes(c, l, model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) }),
+        takes(c, l, commit_step(l, tokens)),
 {
-    let step = model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) };
     lemma_apart(a, l);
     lemma_commit_takes(a, b, l, tokens);
-    lemma_takes_later(b, c, l, step);
+    lemma_takes_later(b, c, l, commit_step(l, tokens));
     lemma_fates(a, b, l, tokens, outcomes);
 }
 
 /// Entry `k` of the oldest plan, for the machine.
 proof fn lemma_oldest_entry(a: Scheduler, l: Link, k: int)
     requires
-        a.inv(),
-        a.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
         0 <= k < a.plans@[0].entries,
     ensures
         ({
@@ -59,8 +68,6 @@ proof fn lemma_oldest_entry(a: Scheduler, l: Link, k: int)
     let (plans, plan) = (l.engine.plans, l.engine.plans[0]);
     lemma_flights_first(plans);
     assert(flights(plans)[k] == chunks_of(plan)[k]);
-    assert(model::inv_order(plan));
-    assert(a.seqs@[a.queue@[k].seq as int].live());
     if k > 0 {
         lemma_oldest_entry(a, l, k - 1);
     }
@@ -68,10 +75,7 @@ proof fn lemma_oldest_entry(a: Scheduler, l: Link, k: int)
 
 pub proof fn lemma_apart(a: Scheduler, l: Link)
     requires
-        a.inv(),
-        a.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
     ensures
         apart(a.queue@, a.plans@[0].entries as int),
 {
@@ -87,10 +91,7 @@ pub proof fn lemma_apart(a: Scheduler, l: Link)
 /// A sequence of the oldest plan becomes for the machine what it became.
 proof fn lemma_advanced(a: Scheduler, c: Scheduler, l: Link, k: int, tokens: Seq<u32>)
     requires
-        a.inv(),
-        a.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
         0 <= k < a.plans@[0].entries,
         committed_upto(a, c, a.plans@[0].entries as int, tokens),
         linked_seat(a, a.queue@[k].seq as int),
@@ -135,10 +136,7 @@ pub open spec fn linked_seat(a: Scheduler, i: int) -> bool {
 /// The outcomes are what the machine says.
 proof fn lemma_fates(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>, outcomes: Seq<Outcome>)
     requires
-        a.inv(),
-        a.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
         committed_upto(a, c, a.plans@[0].entries as int, tokens),
         outcomes_of(a, a.plans@[0].entries as int, tokens, outcomes),
     ensures
@@ -146,8 +144,6 @@ proof fn lemma_fates(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>, outc
 {
     let (e, q, plan) = (l.engine, a.queue@, l.engine.plans[0]);
     let drew = drawn(plan, tokens);
-    assert(model::inv_order(plan));
-    assert(a.plans@[0].entries == plan.order.len());
     assert forall|k: int|
         #![trigger plan.order[k]]
         0 <= k < plan.order.len() && plan.samples(plan.order[k]) implies outcomes[samples_before(
@@ -180,30 +176,22 @@ proof fn lemma_ints_contain(list: Seq<u32>, x: u32)
     if list.contains(x) {
         assert(ints(list)[list.index_of(x)] == x as int);
     }
-    if ints(list).contains(x as int) {
-        assert(list[ints(list).index_of(x as int)] == x);
-    }
 }
 
 /// The plan's tokens are committed; what they seal is registered by silent steps.
 pub proof fn lemma_commit_takes(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>)
     requires
-        a.inv(),
-        a.draft == 0 && c.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
+        c.draft == 0,
         committed_upto(a, c, a.plans@[0].entries as int, tokens),
         c.plans@ == a.plans@.drop_first(),
         c.queue@ == a.queue@.skip(a.plans@[0].entries as int),
     ensures
-        takes(c, l, model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) }),
+        takes(c, l, commit_step(l, tokens)),
 {
     reveal(committed_upto);
-    let step = model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) };
-    let m = l.with(model::after(l.engine, step));
-    lemma_stays(l.engine);
-    lemma_moves_on(l.engine, l.engine, step, false);
-    lemma_moves_inv(l.engine, m.engine, false);
+    let m = commit_link(l, tokens);
+    lemma_step_inv(l.engine, commit_step(l, tokens));
     lemma_commit_seqs(a, c, l, tokens);
     lemma_tables_relinked(a.groups@, c.groups@, l);
     lemma_commit_plans(a, c, l, tokens);
@@ -231,60 +219,30 @@ pub proof fn lemma_commit_takes(a: Scheduler, c: Scheduler, l: Link, tokens: Seq
         assert forall|g: int, x: int|
             #![trigger e.registered.dom().contains((g, x))]
             #![trigger cache_of(c.groups@, g, x)]
-            if e.registered.dom().contains((g, x)) {
-                cache_of(c.groups@, g, x) == Some(e.registered[(g, x)])
-            } else {
-                cache_of(c.groups@, g, x) is None
-            } by {
+            block_linked(c.groups@, e, g, x) by {
             if cache(g, x) is Some && !m.engine.registered.dom().contains((g, x)) {
                 assert(registrable(m.engine, g, x, cache(g, x)->0));
             }
         }
     }
-    assert(flies(c, m.with(e), e.plans, c.queue@.len() as int)) by {
-        assert forall|k: int| 0 <= k < c.queue@.len() implies #[trigger] flights(e.plans)[k]
-            == flight_of(c, m.with(e), c.queue@[k]) by {
-            assert(flights(m.engine.plans)[k] == flight_of(c, m, c.queue@[k]));
-        }
-    }
-    assert(seqs_linked(c, m.with(e))) by {
-        assert forall|i: int|
-            0 <= i < c.seqs@.len() && in_use(#[trigger] c.seqs@[i]) implies seq_linked(
-            c,
-            m.with(e),
-            i,
-        ) by {
-            assert(seq_linked(c, m, i));
-        }
-        assert forall|id: int| #[trigger] e.has(id) implies placed(c, m.with(e), id) by {
-            assert(m.engine.has(id));
-            assert(placed(c, m, id));
-        }
-    }
+    lemma_plans_relinked(c, c, m, m.with(e));
+    lemma_seqs_kept(c, c, m, m.with(e));
     assert(arrives(c, m, e));
 }
 
 proof fn lemma_commit_seqs(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>)
     requires
-        a.inv(),
-        a.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
         committed_upto(a, c, a.plans@[0].entries as int, tokens),
     ensures
-        ({
-            let drew = drawn(l.engine.plans[0], tokens);
-            let m = l.with(model::after(l.engine, model::Step::Commit { tokens: drew }));
-            names_linked(c, m) && seqs_linked(c, m)
-        }),
+        names_linked(c, commit_link(l, tokens)),
+        seqs_linked(c, commit_link(l, tokens)),
         forall|i: int|
             0 <= i < a.seqs@.len() ==> (#[trigger] c.seqs@[i]).generation == a.seqs@[i].generation,
 {
     reveal(committed_upto);
     let (q, n) = (a.queue@, a.plans@[0].entries as int);
-    let plan = l.engine.plans[0];
-    let drew = drawn(plan, tokens);
-    let m = l.with(model::after(l.engine, model::Step::Commit { tokens: drew }));
+    let (plan, m) = (l.engine.plans[0], commit_link(l, tokens));
     assert forall|i: int| 0 <= i < a.seqs@.len() implies (#[trigger] c.seqs@[i]).generation
         == a.seqs@[i].generation && in_use(c.seqs@[i]) == in_use(a.seqs@[i]) && (in_use(a.seqs@[i])
         ==> seq_linked(c, m, i)) by {
@@ -320,25 +278,18 @@ proof fn lemma_commit_seqs(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>
 
 proof fn lemma_commit_plans(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>)
     requires
-        a.inv(),
-        a.draft == 0 && c.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
+        c.draft == 0,
         c.plans@ == a.plans@.drop_first(),
         c.queue@ == a.queue@.skip(a.plans@[0].entries as int),
         forall|i: int|
             0 <= i < a.seqs@.len() ==> (#[trigger] c.seqs@[i]).generation == a.seqs@[i].generation,
     ensures
-        ({
-            let drew = drawn(l.engine.plans[0], tokens);
-            plans_linked(c, l.with(model::after(l.engine, model::Step::Commit { tokens: drew })))
-        }),
+        plans_linked(c, commit_link(l, tokens)),
 {
     let (plans, n) = (l.engine.plans, a.plans@[0].entries as int);
-    let drew = drawn(plans[0], tokens);
-    let m = l.with(model::after(l.engine, model::Step::Commit { tokens: drew }));
+    let m = commit_link(l, tokens);
     lemma_flights_first(plans);
-    assert(chunks_of(plans[0]).len() == n);
     assert forall|k: int| 0 <= k < c.queue@.len() implies #[trigger] flights(plans.drop_first())[k]
         == flight_of(c, m, c.queue@[k]) by {
         assert(flights(plans)[n + k] == flights(plans.drop_first())[k]);
@@ -354,29 +305,15 @@ proof fn lemma_commit_plans(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32
 
 proof fn lemma_registrable(a: Scheduler, c: Scheduler, l: Link, tokens: Seq<u32>, g: int, x: int)
     requires
-        a.inv(),
-        a.draft == 0,
-        linked(a, l),
-        a.plans@.len() > 0,
+        may_commit(a, l),
         committed_upto(a, c, a.plans@[0].entries as int, tokens),
         cache_of(a.groups@, g, x) is None,
         cache_of(c.groups@, g, x) is Some,
     ensures
-        registrable(
-            model::after(
-                l.engine,
-                model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) },
-            ),
-            g,
-            x,
-            cache_of(c.groups@, g, x)->0,
-        ),
+        registrable(commit_link(l, tokens).engine, g, x, cache_of(c.groups@, g, x)->0),
 {
     reveal(committed_upto);
-    let e = model::after(
-        l.engine,
-        model::Step::Commit { tokens: drawn(l.engine.plans[0], tokens) },
-    );
+    let e = commit_link(l, tokens).engine;
     let (q, n, size) = (a.queue@, a.plans@[0].entries as int, a.config.block_size as int);
     assert(cached_for(a, c, n, g, x));
     let j = choose|j: int|

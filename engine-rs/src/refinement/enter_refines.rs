@@ -40,7 +40,6 @@ pub proof fn lemma_new_linked(s: Scheduler)
         linked(s, new_link(s)),
         model::init(new_link(s).engine),
 {
-    lemma_init(new_link(s).engine);
 }
 
 /// A sequence came into entry `i`, where there was none.
@@ -80,9 +79,7 @@ pub proof fn lemma_add_enters(a: Scheduler, b: Scheduler, l: Link, i: int, r: Re
     if l.names.contains(name) {
         assert(spent(a, l.names[l.names.index_of(name)]));
     }
-    lemma_stays(l.engine);
-    lemma_moves_on(l.engine, l.engine, model::Step::Add { request: r }, false);
-    lemma_moves_inv(l.engine, m.engine, false);
+    lemma_step_inv(l.engine, model::Step::Add { request: r });
     assert forall|k: int| 0 <= k < m.names.len() implies spent(b, #[trigger] m.names[k]) by {
         if k < l.names.len() {
             assert(spent(a, l.names[k]));
@@ -131,9 +128,6 @@ pub proof fn lemma_fork_enters(a: Scheduler, b: Scheduler, l: Link, j: int, name
     ensures
         forks(b, l, name_of(a, j), name),
 {
-    lemma_id(a, l, j);
-    let step = fork_step(l, name_of(a, j));
-    assert(model::after(l.engine, step) == model::added(l.engine, r));
 }
 
 } // verus!

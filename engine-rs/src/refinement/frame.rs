@@ -76,6 +76,13 @@ pub open spec fn same_but(a: Scheduler, b: Scheduler, i: int, seat: int) -> bool
             ==> a.seqs@[j].seat < a.config.max_seqs && a.seqs@[j].seat != seat)
 }
 
+/// The plans in flight are the same.
+pub open spec fn same_flights(a: Scheduler, b: Scheduler) -> bool {
+    &&& b.plans == a.plans
+    &&& b.queue@.len() - b.draft == a.queue@.len() - a.draft
+    &&& forall|k: int| 0 <= k < a.queue@.len() - a.draft ==> (#[trigger] b.queue@[k]) == a.queue@[k]
+}
+
 /// Entry and round can be read off a name.
 pub proof fn lemma_name(i: u32, generation: u32)
     ensures
@@ -98,8 +105,6 @@ pub proof fn lemma_id(s: Scheduler, l: Link, i: int)
         l.names[l.id(s, i)] == name_of(s, i),
         place(name_of(s, i)) == i,
 {
-    lemma_name(i as u32, s.seqs@[i].generation);
-    assert(seq_linked(s, l, i));
 }
 
 /// The entry of a sequence of the machine.
@@ -107,7 +112,6 @@ pub proof fn lemma_placed(s: Scheduler, l: Link, id: int) -> (i: int)
     requires
         names_linked(s, l),
         seqs_linked(s, l),
-        s.seqs_ok(),
         l.engine.has(id),
     ensures
         i == place(l.names[id]),
@@ -116,8 +120,6 @@ pub proof fn lemma_placed(s: Scheduler, l: Link, id: int) -> (i: int)
         seq_linked(s, l, i),
 {
     let i = place(l.names[id]);
-    assert(placed(s, l, id));
-    lemma_id(s, l, i);
     i
 }
 
@@ -128,10 +130,37 @@ pub proof fn lemma_same_names(a: Scheduler, b: Scheduler, l: Link)
     ensures
         names_linked(b, l),
 {
-    assert forall|id: int| 0 <= id < l.names.len() implies spent(b, #[trigger] l.names[id]) by {
+}
+
+/// No entry changed, nor the tables, nor the machine's sequences.
+pub proof fn lemma_seqs_kept(a: Scheduler, b: Scheduler, l: Link, m: Link)
+    requires
+        names_linked(a, l),
+        seqs_linked(a, l),
+        b.seqs == a.seqs && b.free_entries == a.free_entries,
+        forall|i: int|
+            0 <= i < a.seqs@.len() && in_use(#[trigger] a.seqs@[i]) ==> tables_of(
+                b.groups@,
+                a.seqs@[i],
+            ) == tables_of(a.groups@, a.seqs@[i]) && freed_of(b.groups@, a.seqs@[i]) == freed_of(
+                a.groups@,
+                a.seqs@[i],
+            ),
+        m.names == l.names,
+        m.engine.next_id == l.engine.next_id && m.engine.seqs == l.engine.seqs,
+    ensures
+        names_linked(b, m),
+        seqs_linked(b, m),
+{
+    assert forall|id: int| 0 <= id < m.names.len() implies spent(b, #[trigger] m.names[id]) by {
         assert(spent(a, l.names[id]));
-        let i = place(l.names[id]);
-        assert(a.seqs@[i].generation <= b.seqs@[i].generation);
+    }
+    assert forall|i: int|
+        0 <= i < b.seqs@.len() && in_use(#[trigger] b.seqs@[i]) implies seq_linked(b, m, i) by {
+        assert(seq_linked(a, l, i));
+    }
+    assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
+        assert(placed(a, l, id));
     }
 }
 
@@ -195,10 +224,6 @@ pub proof fn lemma_seqs_relinked(
         seqs_linked(b, l.with(e2)),
 {
     let m = l.with(e2);
-    lemma_same_names(a, b, l);
-    if used(a, i) {
-        lemma_id(a, l, i);
-    }
     assert forall|j: int|
         0 <= j < b.seqs@.len() && in_use(#[trigger] b.seqs@[j]) implies seq_linked(b, m, j) by {
         if j != i {
@@ -223,29 +248,19 @@ pub proof fn lemma_seqs_relinked(
 }
 
 /// Names of the entries in the queue are the same, so the queue is what it was.
-pub proof fn lemma_plans_relinked(a: Scheduler, b: Scheduler, l: Link, e2: model::Engine)
+pub proof fn lemma_plans_relinked(a: Scheduler, b: Scheduler, l: Link, m: Link)
     requires
         plans_linked(a, l),
-        a.queue_ok(),
-        e2.plans == l.engine.plans,
-        b.plans == a.plans,
-        b.queue@.len() - b.draft == a.queue@.len() - a.draft,
+        m.names == l.names,
+        m.engine.plans == l.engine.plans,
+        same_flights(a, b),
         forall|k: int|
-            0 <= k < a.queue@.len() - a.draft ==> (#[trigger] b.queue@[k]) == a.queue@[k]
-                && b.seqs@[a.queue@[k].seq as int].generation
+            0 <= k < a.queue@.len() - a.draft ==> b.seqs@[(
+            #[trigger] a.queue@[k]).seq as int].generation
                 == a.seqs@[a.queue@[k].seq as int].generation,
     ensures
-        plans_linked(b, l.with(e2)),
+        plans_linked(b, m),
 {
-    let n = a.queue@.len() - a.draft;
-    assert forall|k: int| 0 <= k < n implies #[trigger] flights(e2.plans)[k] == flight_of(
-        b,
-        l.with(e2),
-        b.queue@[k],
-    ) by {
-        assert(b.queue@[k] == a.queue@[k]);
-        assert(name_of(b, a.queue@[k].seq as int) == name_of(a, a.queue@[k].seq as int));
-    }
 }
 
 pub proof fn lemma_tables_relinked(a: Seq<LayerGroup>, b: Seq<LayerGroup>, l: Link)
@@ -262,7 +277,6 @@ pub proof fn lemma_tables_relinked(a: Seq<LayerGroup>, b: Seq<LayerGroup>, l: Li
             t[g],
             s,
         ) by {
-            assert(logged(a[g], b[g]));
             assert(mirrors_seat(a[g], t[g], s));
         }
     }
@@ -275,7 +289,6 @@ pub proof fn lemma_same_cache(a: Seq<LayerGroup>, b: Seq<LayerGroup>, e: model::
     ensures
         cache_linked(b, e),
 {
-    assert(forall|g: int, x: int| #[trigger] cache_of(b, g, x) == cache_of(a, g, x));
 }
 
 pub proof fn lemma_same_cache_twice(
@@ -291,14 +304,6 @@ pub proof fn lemma_same_cache_twice(
     ensures
         same_cache(a, d),
 {
-    assert forall|g: int| 0 <= g < d.len() implies logged(a[g], #[trigger] d[g]) && a[g].seats()
-        == d[g].seats() by {
-        assert(logged(a[g], b[g]) && logged(b[g], c[g]) && logged(c[g], d[g]));
-    }
-    assert forall|g: int, x: int| #![trigger d[g].cached(x)] 0 <= g < d.len() implies d[g].cached(x)
-        == a[g].cached(x) by {
-        assert(c[g].cached(x) == b[g].cached(x));
-    }
 }
 
 /// Scheduler and machine are linked again when both changed sequence `i` alone.
@@ -325,17 +330,14 @@ pub proof fn lemma_relinked(
         cache_linked(b.groups@, e2),
         all_logged(a.groups@, b.groups@),
         changed_alike(a, b, l, e2, i, seat),
-        b.plans == a.plans,
-        b.queue@.len() - b.draft == a.queue@.len() - a.draft,
-        forall|k: int|
-            0 <= k < a.queue@.len() - a.draft ==> (#[trigger] b.queue@[k]) == a.queue@[k],
+        same_flights(a, b),
     ensures
         linked(b, l.with(e2)),
 {
     lemma_seqs_relinked(a, b, l, e2, i, seat);
     lemma_tables_relinked(a.groups@, b.groups@, l);
-    assert forall|k: int| 0 <= k < a.queue@.len() - a.draft implies (#[trigger] b.queue@[k])
-        == a.queue@[k] && b.seqs@[a.queue@[k].seq as int].generation
+    assert forall|k: int| 0 <= k < a.queue@.len() - a.draft implies b.seqs@[(
+    #[trigger] a.queue@[k]).seq as int].generation
         == a.seqs@[a.queue@[k].seq as int].generation by {
         let j = a.queue@[k].seq as int;
         assert(a.seqs@[j].live());
@@ -345,7 +347,7 @@ pub proof fn lemma_relinked(
             assert(same_seq(a.seqs@[j], b.seqs@[j]));
         }
     }
-    lemma_plans_relinked(a, b, l, e2);
+    lemma_plans_relinked(a, b, l, l.with(e2));
 }
 
 /// No plan in flight names a sequence that the queue does not name.
@@ -364,11 +366,8 @@ pub proof fn lemma_not_flying(s: Scheduler, l: Link, i: int)
     if e.in_flight(id) {
         let n = choose|n: int|
             0 <= n < e.plans.len() && (#[trigger] e.plans[n]).chunks.dom().contains(id);
-        assert(model::inv_order(e.plans[n]));
         let k = lemma_flies(e.plans, n, e.plans[n].order.index_of(id));
-        assert(flights(e.plans)[k] == flight_of(s, l, s.queue@[k]));
         let j = s.queue@[k].seq as int;
-        assert(s.seqs@[j].live());
         lemma_id(s, l, i);
         lemma_id(s, l, j);
         lemma_entries_some(s.queue@, k);

@@ -114,11 +114,7 @@ pub proof fn lemma_grow_refines(a: Scheduler, b: Scheduler, i: int)
         assert forall|g: int, x: int|
             #![trigger e.registered.dom().contains((g, x))]
             #![trigger cache_of(b.groups@, g, x)]
-            if e.registered.dom().contains((g, x)) {
-                cache_of(b.groups@, g, x) == Some(e.registered[(g, x)])
-            } else {
-                cache_of(b.groups@, g, x) is None
-            } by {
+            block_linked(b.groups@, e, g, x) by {
             assert(l.engine.registered.dom().contains((g, x)) ==> cache_of(
                 a.groups@,
                 g,

@@ -39,14 +39,6 @@ pub proof fn lemma_left(a: Scheduler, b: Scheduler, l: Link, e2: model::Engine, 
         linked(b, l.with(e2)),
 {
     lemma_same_cache(a.groups@, b.groups@, e2);
-    assert forall|j: int|
-        #![trigger a.seqs@[j]]
-        #![trigger b.seqs@[j]]
-        0 <= j < a.seqs@.len() && j != i implies same_seq(a.seqs@[j], b.seqs@[j]) && (
-    a.seqs@[j].live() ==> a.seqs@[j].seat < a.config.max_seqs && a.seqs@[j].seat != seat) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-        assert(a.seqs@[i].live() && a.seqs@[j].live() ==> a.seqs@[i].seat != a.seqs@[j].seat);
-    }
     lemma_relinked(a, b, l, e2, i, seat);
 }
 
@@ -67,7 +59,6 @@ pub proof fn lemma_preempt_refines(a: Scheduler, b: Scheduler, i: int)
         lemma_id(a, l, i);
         lemma_not_flying(a, l, i);
         lemma_silent_step(l.engine, step);
-        lemma_moves_inv(l.engine, e2, true);
         assert(e2.seqs[id].tables =~= tables_of(b.groups@, b.seqs@[i]));
         assert(e2.seqs[id].freed =~= freed_of(b.groups@, b.seqs@[i]));
         assert(seq_linked(b, l.with(e2), i));
@@ -89,10 +80,8 @@ pub proof fn lemma_finish_refines(a: Scheduler, b: Scheduler, i: int)
         arrives(b, l, e) by {
         let step = model::Step::Finish { id: l.id(a, i) };
         let e2 = model::after(l.engine, step);
-        lemma_id(a, l, i);
         lemma_not_flying(a, l, i);
         lemma_silent_step(l.engine, step);
-        lemma_moves_inv(l.engine, e2, true);
         lemma_left(a, b, l, e2, i, a.seqs@[i].seat as int);
         assert(arrives(b, l, e2));
     }
@@ -119,15 +108,12 @@ pub proof fn lemma_abort_takes(a: Scheduler, b: Scheduler, l: Link, i: int)
     let step = model::Step::Abort { id };
     let m = l.with(model::after(l.engine, step));
     lemma_id(a, l, i);
-    lemma_stays(l.engine);
-    lemma_moves_on(l.engine, l.engine, step, false);
-    lemma_moves_inv(l.engine, m.engine, false);
+    lemma_step_inv(l.engine, step);
     if a.seqs@[i].phase is Running {
         assert(m.engine.seqs[id].tables =~= tables_of(b.groups@, b.seqs@[i]));
         assert(m.engine.seqs[id].freed =~= freed_of(b.groups@, b.seqs@[i]));
         lemma_left(a, b, l, m.engine, i, a.seqs@[i].seat as int);
-        lemma_stays(m.engine);
-        assert(arrives(b, m, m.engine));
+        lemma_arrived(b, m);
     } else {
         assert forall|k: int| 0 <= k < a.queue@.len() implies (#[trigger] a.queue@[k]).seq != i by {
             assert(a.seqs@[a.queue@[k].seq as int].live());
@@ -138,7 +124,6 @@ pub proof fn lemma_abort_takes(a: Scheduler, b: Scheduler, l: Link, i: int)
         let e2 = model::after(m.engine, finish);
         assert(!m.engine.in_flight(id));
         lemma_silent_step(m.engine, finish);
-        lemma_moves_inv(m.engine, e2, true);
         lemma_left(a, b, l, e2, i, -1);
         assert(arrives(b, m, e2));
     }
@@ -160,12 +145,9 @@ pub proof fn lemma_reset_takes(a: Scheduler, b: Scheduler, l: Link)
         linked(b, l.with(model::after(l.engine, model::Step::Reset))),
 {
     let m = l.with(model::after(l.engine, model::Step::Reset));
-    lemma_stays(l.engine);
-    lemma_moves_on(l.engine, l.engine, model::Step::Reset, false);
-    lemma_moves_inv(l.engine, m.engine, false);
+    lemma_step_inv(l.engine, model::Step::Reset);
     lemma_relinked(a, b, l, m.engine, -1, -1);
-    lemma_stays(m.engine);
-    assert(arrives(b, m, m.engine));
+    lemma_arrived(b, m);
 }
 
 /// What is cached is forgotten because the weights are others. No sequence is open.
@@ -180,19 +162,10 @@ pub proof fn lemma_load_takes(a: Scheduler, b: Scheduler, l: Link)
 {
     let load = model::Step::Load { restart: false };
     let (e, m) = (l.engine, l.with(model::after(l.engine, load)));
-    assert forall|id: int| !e.has(id) by {
-        if e.has(id) {
-            assert(placed(a, l, id));
-            assert(in_use(a.seqs@[place(l.names[id])]));
-        }
-    }
     assert(m.engine.seqs =~= e.seqs);
-    lemma_stays(e);
-    lemma_moves_on(e, e, load, false);
-    lemma_moves_inv(e, m.engine, false);
+    lemma_step_inv(e, load);
     lemma_content_is_free(b, l.with(model::after(e, model::Step::Reset)), m);
-    lemma_stays(m.engine);
-    assert(arrives(b, m, m.engine));
+    lemma_arrived(b, m);
 }
 
 /// What has been written is the machine's alone.
@@ -204,24 +177,6 @@ proof fn lemma_content_is_free(b: Scheduler, l: Link, m: Link)
     ensures
         linked(b, m),
 {
-    assert forall|i: int|
-        0 <= i < b.seqs@.len() && in_use(#[trigger] b.seqs@[i]) implies seq_linked(b, m, i) by {
-        assert(seq_linked(b, l, i));
-    }
-    assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
-        assert(l.engine.has(id));
-        assert(placed(b, l, id));
-    }
-    assert forall|k: int| 0 <= k < flights(l.engine.plans).len() implies flight_of(
-        b,
-        m,
-        #[trigger] b.queue@[k],
-    ) == flight_of(b, l, b.queue@[k]) by {}
-    assert(flies(b, m, m.engine.plans, b.queue@.len() - b.draft)) by {
-        assert forall|k: int| 0 <= k < b.queue@.len() - b.draft implies #[trigger] flights(
-            m.engine.plans,
-        )[k] == flight_of(b, m, b.queue@[k]) by {}
-    }
 }
 
 } // verus!

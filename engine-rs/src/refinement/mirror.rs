@@ -85,7 +85,6 @@ pub proof fn lemma_updated(a: Seq<LayerGroup>, b: Seq<LayerGroup>, l: Link, p: P
 {
     assert forall|t: Tables| #[trigger] l.updated(p).may.contains(t) implies mirrors(b, t) by {
         let o = choose|o: Tables| #[trigger] l.may.contains(o) && t == applied(p.updates@, o);
-        assert(mirrors(a, o));
         assert forall|g: int, s: int|
             0 <= g < b.len() && 0 <= s < b[g].seats() implies #[trigger] mirrors_seat(
             b[g],
@@ -129,7 +128,6 @@ proof fn lemma_shown_appended(
 {
     let more = log + appended(seat as int, table, m, n);
     if m == n {
-        assert(more =~= log);
     } else {
         assert(more.drop_last() =~= log + appended(seat as int, table, m, n - 1));
         lemma_shown_appended(log, t, seat, table, m, n - 1, s, i);
@@ -187,14 +185,6 @@ pub proof fn lemma_logged_none(a: LayerGroup, b: LayerGroup, seat: int)
     ensures
         logged(a, b),
 {
-    assert forall|t: spec_fn(int, int) -> int, s: int|
-        0 <= s < a.seats() && #[trigger] mirrors_seat(a, t, s) implies mirrors_seat(b, t, s) by {
-        assert forall|i: int| 0 <= i < b.seat(s).table.len() implies shown(b.updates(), t, s, i)
-            == #[trigger] b.seat(s).table[i] by {
-            assert(b.seat(s).table == a.seat(s).table);
-            assert(a.seat(s).table[i] == b.seat(s).table[i]);
-        }
-    }
 }
 
 /// The whole table of `seat` was logged once more.
@@ -213,8 +203,6 @@ pub proof fn lemma_relogged(a: LayerGroup, b: LayerGroup, seat: u32)
         forall|t: spec_fn(int, int) -> int| #[trigger] mirrors_seat(b, t, seat as int),
 {
     let (v, w) = (a.seat(seat as int).table, b.seat(seat as int).table);
-    assert(b.seat(seat as int) == a.seat(seat as int));
-    assert(w.take(0) =~= v.take(0));
     b.lemma_bounds(seat as int);
     assert(w.len() <= b.seats() * b.row_len()) by (nonlinear_arith)
         requires

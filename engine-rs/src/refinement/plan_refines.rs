@@ -211,9 +211,7 @@ pub proof fn lemma_schedule_links(a: Scheduler, b: Scheduler, l: Link)
     let step = model::Step::Schedule { plan };
     let m = l.with(model::after(l.engine, step));
     lemma_can_schedule(a, l);
-    lemma_stays(l.engine);
-    lemma_moves_on(l.engine, l.engine, step, false);
-    lemma_moves_inv(l.engine, m.engine, false);
+    lemma_step_inv(l.engine, step);
     assert(m.engine.plans.drop_last() =~= l.engine.plans);
     assert(m.engine.plans.last() == plan);
     assert forall|k: int| 0 <= k < b.queue@.len() implies #[trigger] flights(m.engine.plans)[k]
@@ -227,18 +225,7 @@ pub proof fn lemma_schedule_links(a: Scheduler, b: Scheduler, l: Link)
             assert(draft_entry_ok(a.queue@[k], a.seqs@[a.queue@[k].seq as int]));
         }
     }
-    assert(seqs_linked(b, m)) by {
-        assert forall|i: int|
-            0 <= i < b.seqs@.len() && in_use(#[trigger] b.seqs@[i]) implies seq_linked(b, m, i) by {
-            assert(seq_linked(a, l, i));
-        }
-        assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
-            assert(placed(a, l, id));
-        }
-    }
-    assert forall|id: int| 0 <= id < m.names.len() implies spent(b, #[trigger] m.names[id]) by {
-        assert(spent(a, l.names[id]));
-    }
+    lemma_seqs_kept(a, b, l, m);
     assert(forall|g: int, x: int| #[trigger]
         cache_of(b.groups@, g, x) == cache_of(a.groups@, g, x));
 }

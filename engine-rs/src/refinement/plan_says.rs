@@ -160,9 +160,6 @@ pub proof fn lemma_says(s: Scheduler, l: Link, p: Plan)
         plan.chunks[plan.order[k]],
         l.engine.shape,
     ) by {
-        assert(s.lists(p, k, drafted(s, k))) by {
-            assert(p.seats@[k] == p.seats@[k]);
-        }
         lemma_says_chunk(s, l, p, k);
     }
 }
@@ -179,32 +176,26 @@ proof fn lemma_emitted(a: Scheduler, b: Scheduler, l: Link, p: Plan)
 {
     let m = l.updated(p);
     lemma_updated(a.groups@, b.groups@, l, p);
-    assert forall|i: int|
-        0 <= i < b.seqs@.len() && in_use(#[trigger] b.seqs@[i]) implies seq_linked(b, m, i) by {
-        assert(seq_linked(a, l, i));
+    assert forall|i: int| 0 <= i < a.seqs@.len() && in_use(#[trigger] a.seqs@[i]) implies tables_of(
+        b.groups@,
+        a.seqs@[i],
+    ) == tables_of(a.groups@, a.seqs@[i]) && freed_of(b.groups@, a.seqs@[i]) == freed_of(
+        a.groups@,
+        a.seqs@[i],
+    ) by {
         assert forall|g: int| 0 <= g < a.groups@.len() implies #[trigger] tables_of(
             b.groups@,
-            b.seqs@[i],
-        )[g] == tables_of(a.groups@, a.seqs@[i])[g] by {
+            a.seqs@[i],
+        )[g] == tables_of(a.groups@, a.seqs@[i])[g] && freed_of(b.groups@, a.seqs@[i])[g]
+            == freed_of(a.groups@, a.seqs@[i])[g] by {
             assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
             assert(group_ok(a.config, a.groups@[g]));
         }
-        assert forall|g: int| 0 <= g < a.groups@.len() implies #[trigger] freed_of(
-            b.groups@,
-            b.seqs@[i],
-        )[g] == freed_of(a.groups@, a.seqs@[i])[g] by {
-            assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
-            assert(group_ok(a.config, a.groups@[g]));
-        }
-        assert(tables_of(b.groups@, b.seqs@[i]) =~= tables_of(a.groups@, a.seqs@[i]));
-        assert(freed_of(b.groups@, b.seqs@[i]) =~= freed_of(a.groups@, a.seqs@[i]));
+        assert(tables_of(b.groups@, a.seqs@[i]) =~= tables_of(a.groups@, a.seqs@[i]));
+        assert(freed_of(b.groups@, a.seqs@[i]) =~= freed_of(a.groups@, a.seqs@[i]));
     }
-    assert forall|id: int| #[trigger] m.engine.has(id) implies placed(b, m, id) by {
-        assert(placed(a, l, id));
-    }
-    assert forall|id: int| 0 <= id < m.names.len() implies spent(b, #[trigger] m.names[id]) by {
-        assert(spent(a, l.names[id]));
-    }
+    lemma_seqs_kept(a, b, l, m);
+    lemma_plans_relinked(a, b, l, m);
     assert forall|g: int, x: int| #[trigger]
         cache_of(b.groups@, g, x) == cache_of(a.groups@, g, x) by {
         if 0 <= g < a.groups@.len() {
@@ -214,13 +205,6 @@ proof fn lemma_emitted(a: Scheduler, b: Scheduler, l: Link, p: Plan)
     assert forall|g: int| 0 <= g < b.groups@.len() implies m.engine.shape.num_blocks[g] == (
     #[trigger] b.groups@[g]).num_blocks() && m.engine.shape.windows[g] == b.groups@[g].window() by {
         assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
-    }
-    assert(flies(b, m, m.engine.plans, b.queue@.len() - b.draft)) by {
-        assert forall|k: int| 0 <= k < b.queue@.len() - b.draft implies #[trigger] flights(
-            m.engine.plans,
-        )[k] == flight_of(b, m, b.queue@[k]) by {
-            assert(flights(l.engine.plans)[k] == flight_of(a, l, a.queue@[k]));
-        }
     }
 }
 
@@ -236,9 +220,7 @@ proof fn lemma_tables_reach(s: Scheduler, l: Link, p: Plan)
 {
     let m = l.updated(p);
     let plan = plan_of(s, m);
-    lemma_can_schedule(s, m);
     assert forall|t: Tables| #[trigger] m.may.contains(t) implies has_tables(plan, t) by {
-        assert(mirrors(s.groups@, t));
         assert forall|id: int, g: int, i: int|
             #![trigger plan.chunks[id].tables[g][i]]
             plan.chunks.dom().contains(id) && 0 <= g < plan.chunks[id].tables.len() && 0 <= i

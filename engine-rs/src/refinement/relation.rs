@@ -168,15 +168,20 @@ pub open spec fn seqs_linked(s: Scheduler, l: Link) -> bool {
     &&& forall|id: int| #[trigger] l.engine.has(id) ==> placed(s, l, id)
 }
 
+/// Block `b` of group `g` is cached for what it is registered for, or neither.
+pub open spec fn block_linked(groups: Seq<LayerGroup>, e: model::Engine, g: int, b: int) -> bool {
+    if e.registered.dom().contains((g, b)) {
+        cache_of(groups, g, b) == Some(e.registered[(g, b)])
+    } else {
+        cache_of(groups, g, b) is None
+    }
+}
+
 pub open spec fn cache_linked(groups: Seq<LayerGroup>, e: model::Engine) -> bool {
     forall|g: int, b: int|
         #![trigger e.registered.dom().contains((g, b))]
         #![trigger cache_of(groups, g, b)]
-        if e.registered.dom().contains((g, b)) {
-            cache_of(groups, g, b) == Some(e.registered[(g, b)])
-        } else {
-            cache_of(groups, g, b) is None
-        }
+        block_linked(groups, e, g, b)
 }
 
 /// With the updates that the next plan carries, the runner's block tables are the engine's.

@@ -49,14 +49,24 @@ pub open spec fn forks(b: Scheduler, l: Link, parent: u64, name: u64) -> bool {
     &&& linked(b, forked(l, parent, name))
 }
 
+/// By no step at all.
+pub proof fn lemma_arrived(b: Scheduler, l: Link)
+    requires
+        linked(b, l),
+    ensures
+        arrives(b, l, l.engine),
+{
+    lemma_stays(l.engine);
+    assert(l.with(l.engine) == l);
+}
+
 pub proof fn lemma_refines_self(a: Scheduler)
     ensures
         refines(a, a),
 {
     assert forall|l: Link| #[trigger] linked(a, l) implies exists|e: model::Engine| #[trigger]
         arrives(a, l, e) by {
-        lemma_stays(l.engine);
-        assert(arrives(a, l, l.engine));
+        lemma_arrived(a, l);
     }
 }
 
@@ -67,19 +77,14 @@ pub proof fn lemma_unseen(a: Scheduler, b: Scheduler)
         a.queue_ok(),
         same_but(a, b, -1, -1),
         same_cache(a.groups@, b.groups@),
-        b.plans == a.plans,
-        b.queue@.len() - b.draft == a.queue@.len() - a.draft,
-        forall|k: int|
-            0 <= k < a.queue@.len() - a.draft ==> (#[trigger] b.queue@[k]) == a.queue@[k],
+        same_flights(a, b),
     ensures
         refines(a, b),
 {
     assert forall|l: Link| #[trigger] linked(a, l) implies exists|e: model::Engine| #[trigger]
         arrives(b, l, e) by {
-        lemma_same_cache(a.groups@, b.groups@, l.engine);
         lemma_relinked(a, b, l, l.engine, -1, -1);
-        lemma_stays(l.engine);
-        assert(arrives(b, l, l.engine));
+        lemma_arrived(b, l);
     }
 }
 
@@ -91,7 +96,6 @@ pub proof fn lemma_arrives_later(b: Scheduler, c: Scheduler, l: Link, e: model::
         exists|e: model::Engine| #[trigger] arrives(c, l, e),
 {
     let m = l.with(e);
-    assert(linked(b, m));
     let e2 = choose|e2: model::Engine| #[trigger] arrives(c, m, e2);
     lemma_moves_trans(l.engine, e, e2, true);
     assert(arrives(c, l, e2));

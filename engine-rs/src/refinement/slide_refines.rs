@@ -32,23 +32,9 @@ pub proof fn lemma_slide_refines(a: Scheduler, b: Scheduler, i: int)
         arrives(b, l, e) by {
         let seat = a.seqs@[i].seat as int;
         let id = l.id(a, i);
-        assert(a.seqs@[i].live());
         lemma_id(a, l, i);
         let freed = freed_of(b.groups@, b.seqs@[i]);
         let n = a.groups@.len();
-        assert forall|g: int| 0 <= g < n implies {
-            &&& l.engine.seqs[id].freed[g] <= #[trigger] freed[g]
-            &&& freed[g] == l.engine.seqs[id].freed[g] || freed[g] * l.engine.shape.block_size
-                <= l.engine.seen_from(id, g)
-        } by {
-            assert(slid_unseen(
-                a.groups@[g],
-                b.groups@[g],
-                seat,
-                a.seqs@[i].computed as int,
-                a.config.block_size,
-            ));
-        }
         let e = lemma_slides_all(l.engine, id, freed, n as int);
         lemma_moves_inv(l.engine, e, true);
         assert(e.seqs[id].freed =~= freed);

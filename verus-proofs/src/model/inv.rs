@@ -1,4 +1,5 @@
 //! The engine's invariant: a conjunction of short named predicates.
+use crate::model::blocks::*;
 use crate::model::plans::*;
 use crate::model::state::*;
 use crate::trusted::deployment::*;
@@ -64,20 +65,15 @@ pub open spec fn inv_blocks_in_range(e: Engine) -> bool {
 pub open spec fn inv_one_writer(e: Engine) -> bool {
     forall|a: int, i: int, b: int, j: int, g: int|
         #![trigger e.block(a, g, i), e.block(b, g, j)]
-        e.has_block(a, g, i) && e.has_block(b, g, j) && (a, i) != (b, j)
-            && e.block(a, g, i) == e.block(
-            b,
-            g,
-            j,
-        ) ==> i < e.sealed(a)
+        e.has_block(a, g, i) && e.has_block(b, g, j) && (a, i) != (b, j) && e.block(a, g, i)
+            == e.block(b, g, j) ==> i < e.sealed(a)
 }
 
 /// A block that a hit may return is sealed in every table that has it.
 pub open spec fn inv_registered_sealed(e: Engine) -> bool {
     forall|id: int, g: int, i: int|
-        e.has_block(id, g, i)
-            && e.registered.dom().contains((g, #[trigger] e.block(id, g, i))) ==> i
-            < e.sealed(id)
+        e.has_block(id, g, i) && e.registered.dom().contains((g, #[trigger] e.block(id, g, i)))
+            ==> i < e.sealed(id)
 }
 
 pub open spec fn inv_registered_in_range(e: Engine) -> bool {
@@ -98,19 +94,21 @@ pub open spec fn inv_content_in_range(e: Engine) -> bool {
     forall|s: Slot| #[trigger] e.content.dom().contains(s) ==> 0 <= s.group < e.groups()
 }
 
+/// Slot `s` was written for exactly `prefix`.
+pub open spec fn written_for(e: Engine, s: Slot, prefix: Prefix) -> bool {
+    e.content.dom().contains(s) && e.content[s] == prefix
+}
+
 /// Every slot of a registered block was written for exactly the prefix it is registered under.
 pub open spec fn inv_registered_content(e: Engine) -> bool {
     forall|g: int, b: int, o: int|
         #![trigger e.content.dom().contains(Slot { group: g, block: b, offset: o })]
         #![trigger e.content[Slot { group: g, block: b, offset: o }]]
-        e.registered.dom().contains((g, b)) && 0 <= o < e.shape.block_size ==> {
-            &&& e.content.dom().contains(Slot { group: g, block: b, offset: o })
-            &&& e.content[Slot { group: g, block: b, offset: o }] == offset_prefix(
-                e,
-                e.registered[(g, b)],
-                o,
-            )
-        }
+        e.registered.dom().contains((g, b)) && 0 <= o < e.shape.block_size ==> written_for(
+            e,
+            Slot { group: g, block: b, offset: o },
+            offset_prefix(e, e.registered[(g, b)], o),
+        )
 }
 
 /// Position `p` of sequence `id`, under its salt.
@@ -123,10 +121,8 @@ pub open spec fn position_prefix(s: Sequence, p: int) -> Prefix {
 pub open spec fn inv_computed_content(e: Engine) -> bool {
     forall|id: int, g: int, p: int|
         #![trigger e.slot(id, g, p)]
-        e.has(id) && 0 <= g < e.groups() && e.kept_from(id, g) <= p < e.seqs[id].computed ==> {
-            &&& e.content.dom().contains(e.slot(id, g, p))
-            &&& e.content[e.slot(id, g, p)] == position_prefix(e.seqs[id], p)
-        }
+        e.has(id) && 0 <= g < e.groups() && e.kept_from(id, g) <= p < e.seqs[id].computed
+            ==> written_for(e, e.slot(id, g, p), position_prefix(e.seqs[id], p))
 }
 
 /// The table of a chunk is a prefix of its sequence's, which can only grow while it is in flight.
@@ -158,8 +154,8 @@ pub open spec fn inv_chunks(e: Engine) -> bool {
 pub open spec fn inv_order(plan: Plan) -> bool {
     &&& plan.order.len() > 0
     &&& plan.order.no_duplicates()
-    &&& forall|i: int| 0 <= i < plan.order.len()
-        ==> plan.chunks.dom().contains(#[trigger] plan.order[i])
+    &&& forall|i: int|
+        0 <= i < plan.order.len() ==> plan.chunks.dom().contains(#[trigger] plan.order[i])
     &&& forall|id: int| #[trigger] plan.chunks.dom().contains(id) ==> plan.order.contains(id)
 }
 
@@ -170,21 +166,14 @@ pub open spec fn inv_orders(e: Engine) -> bool {
 /// The chunks of a live sequence follow each other from `computed` on.
 pub open spec fn inv_chains(e: Engine) -> bool {
     forall|id: int| #[trigger]
-        e.has(id) && e.seqs[id].alive ==> chain(
-            e.plans,
-            id,
-            e.seqs[id].computed,
-            e.seqs[id].known,
-        )
+        e.has(id) && e.seqs[id].alive ==> chain(e.plans, id, e.seqs[id].computed, e.seqs[id].known)
 }
 
 /// A slot that a plan in flight writes has no content until that plan is committed.
 pub open spec fn inv_unwritten(e: Engine) -> bool {
     forall|n: int, id: int, g: int, p: int|
         #![trigger e.plans[n].chunks.dom().contains(id), e.slot(id, g, p)]
-        0 <= n < e.plans.len() && e.plans[n].chunks.dom().contains(id) && 0 <= g < e.groups()
-            && e.plans[n].chunks[id].first <= p < e.plans[n].chunks[id].end()
-            ==> !e.content.dom().contains(e.slot(id, g, p))
+        row_in_flight(e, n, id, g, p) ==> !e.content.dom().contains(e.slot(id, g, p))
 }
 
 /// A table's blocks: in range, writable by one sequence only, sealed if others may see them.

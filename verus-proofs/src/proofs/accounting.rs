@@ -19,7 +19,6 @@ pub proof fn lemma_accounting(e: Engine, g: int)
     let free = free_blocks(e, g);
     let referenced = referenced_blocks(e, g);
     let cached = cached_blocks(e, g);
-    lemma_int_range(0, e.shape.num_blocks[g] as int);
     lemma_set_disjoint_lens(free, referenced);
     lemma_set_disjoint_lens(free + referenced, cached);
     assert(free + referenced + cached =~= all);
@@ -35,8 +34,6 @@ pub proof fn lemma_private_block(e: Engine, n: int, id: int, g: int, p: int)
     lemma_pinned_covers(e, n, id, g);
     lemma_slot(e, id, g, p);
     lemma_sealed_monotone(e.shape.block_size, e.seqs[id].computed, p as nat);
-    let i = p / e.shape.block_size as int;
-    assert(e.block(id, g, i) >= 0);
 }
 
 pub proof fn lemma_memory<D: Kernels + Sampler>(s: System<D>)
@@ -58,9 +55,10 @@ pub proof fn lemma_memory<D: Kernels + Sampler>(s: System<D>)
         row_in_flight(s.engine, n, id, g, p) implies private_block(s.engine, id, g, p) by {
         lemma_private_block(s.engine, n, id, g, p);
     }
-    assert forall|g: int| 0 <= g < s.engine.groups()
-        implies #[trigger] free_blocks(s.engine, g).len()
-        + referenced_blocks(s.engine, g).len() + cached_blocks(s.engine, g).len()
+    assert forall|g: int| 0 <= g < s.engine.groups() implies #[trigger] free_blocks(
+        s.engine,
+        g,
+    ).len() + referenced_blocks(s.engine, g).len() + cached_blocks(s.engine, g).len()
         == s.engine.shape.num_blocks[g] by {
         lemma_accounting(s.engine, g);
     }

@@ -10,7 +10,6 @@ verus! {
 /// Position `p` of a table that covers it lies in one of its blocks.
 pub proof fn lemma_block_index(b: nat, p: int, blocks: nat)
     requires
-        b > 0,
         0 <= p < blocks * b,
     ensures
         0 <= p / b as int,
@@ -20,8 +19,6 @@ pub proof fn lemma_block_index(b: nat, p: int, blocks: nat)
         p == (p / b as int) * b + p % b as int,
 {
     lemma_fundamental_div_mod(p, b as int);
-    lemma_mod_bound(p, b as int);
-    lemma_div_pos_is_pos(p, b as int);
     assert(p / (b as int) < blocks) by (nonlinear_arith)
         requires
             p == (b as int) * (p / b as int) + p % b as int,
@@ -34,7 +31,6 @@ pub proof fn lemma_block_index(b: nat, p: int, blocks: nat)
 
 pub proof fn lemma_index_of_block(b: nat, i: int, o: int)
     requires
-        b > 0,
         0 <= i,
         0 <= o < b,
     ensures
@@ -80,7 +76,6 @@ pub proof fn lemma_sealed_positions(b: nat, computed: nat, i: int)
         0 <= (i + 1) * b <= computed,
 {
     lemma_fundamental_div_mod(computed as int, b as int);
-    lemma_mod_bound(computed as int, b as int);
     assert(0 <= (i + 1) * b <= computed) by (nonlinear_arith)
         requires
             computed == (b as int) * (computed as int / b as int) + computed as int % b as int,
@@ -102,35 +97,6 @@ pub proof fn lemma_block_starts(b: nat, i: nat, j: int)
             i <= j,
             0 <= b,
     ;
-}
-
-/// Different positions in one block have different offsets.
-pub proof fn lemma_offsets_differ(b: nat, p: int, q: int)
-    requires
-        b > 0,
-        p != q,
-        p / b as int == q / b as int,
-    ensures
-        p % b as int != q % b as int,
-{
-    lemma_fundamental_div_mod(p, b as int);
-    lemma_fundamental_div_mod(q, b as int);
-}
-
-/// The slot at offset `o` of entry `i` of a table is that of position `i * block_size + o`.
-pub proof fn lemma_slot_of_block(e: Engine, id: int, g: int, i: int, o: int)
-    requires
-        e.shape.block_size > 0,
-        0 <= i,
-        0 <= o < e.shape.block_size,
-    ensures
-        e.slot(id, g, i * e.shape.block_size + o) == (Slot {
-            group: g,
-            block: e.block(id, g, i),
-            offset: o,
-        }),
-{
-    lemma_index_of_block(e.shape.block_size, i, o);
 }
 
 /// The block and offset of a position that a table covers.
@@ -174,7 +140,6 @@ pub proof fn lemma_kept(e: Engine, id: int, g: int)
     ensures
         0 <= e.kept_from(id, g) <= e.seen_from(id, g) <= e.seqs[id].computed,
 {
-    assert(e.seqs[id].freed[g] * e.shape.block_size >= 0) by (nonlinear_arith);
 }
 
 } // verus!

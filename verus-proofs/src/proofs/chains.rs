@@ -28,8 +28,9 @@ pub open spec fn head_draws(plans: Seq<Plan>, id: int) -> nat {
 }
 
 /// `known` after the oldest plan drew `token` (if it drew).
-pub open spec fn head_known(
-    plans: Seq<Plan>, id: int, known: Seq<Token>, token: Token) -> Seq<Token> {
+pub open spec fn head_known(plans: Seq<Plan>, id: int, known: Seq<Token>, token: Token) -> Seq<
+    Token,
+> {
     if head_draws(plans, id) == 1 {
         known.push(token)
     } else {
@@ -41,21 +42,19 @@ pub proof fn lemma_shift_counts(plans: Seq<Plan>, id: int, computed: nat)
     requires
         plans.len() > 0,
     ensures
-        frontier(plans.drop_first(), id, head_end(plans, id, computed))
-            == frontier(plans, id, computed),
+        frontier(plans.drop_first(), id, head_end(plans, id, computed)) == frontier(
+            plans,
+            id,
+            computed,
+        ),
         draws(plans.drop_first(), id) + head_draws(plans, id) == draws(plans, id),
     decreases plans.len(),
 {
     let before = plans.drop_last();
     if plans.len() == 1 {
-        assert(plans.drop_first() =~= Seq::empty());
-        assert(before =~= Seq::empty());
-        assert(draws(before, id) == 0);
-        assert(frontier(before, id, computed) == computed);
     } else {
         lemma_shift_counts(before, id, computed);
         assert(plans.drop_first().drop_last() =~= before.drop_first());
-        assert(plans.drop_first().last() == plans.last());
     }
 }
 
@@ -82,28 +81,10 @@ pub proof fn lemma_shift_chain(
     let before = plans.drop_last();
     let rest = plans.drop_first();
     if plans.len() == 1 {
-        assert(rest =~= Seq::empty());
     } else {
         lemma_shift_chain(before, id, computed, known, token);
         lemma_shift_counts(before, id, computed);
         assert(rest.drop_last() =~= before.drop_first());
-        assert(rest.last() == plans.last());
-        assert(plans[0] == before[0]);
-        let known2 = head_known(plans, id, known, token);
-        if plans.last().chunks.dom().contains(id) {
-            let c = plans.last().chunks[id];
-            let length = known.len() + draws(before, id);
-            assert(known2.len() + draws(before.drop_first(), id) == length);
-            assert forall|j: int| 0 <= j < c.tokens.len() implies token_fits(
-                #[trigger] c.tokens[j],
-                c,
-                j,
-                length,
-                known2,
-            ) by {
-                assert(token_fits(c.tokens[j], c, j, length, known));
-            }
-        }
     }
 }
 
@@ -116,9 +97,6 @@ pub proof fn lemma_head(plans: Seq<Plan>, id: int, computed: nat, known: Seq<Tok
         follows(plans[0].chunks[id], computed, known.len(), known),
 {
     lemma_chain_at(plans, id, computed, known, 0);
-    assert(plans.take(0) =~= Seq::empty());
-    assert(frontier(plans.take(0), id, computed) == computed);
-    assert(draws(plans.take(0), id) == 0);
 }
 
 /// Each chunk follows what the plans before it planned, and these are a chain themselves.
@@ -138,7 +116,6 @@ pub proof fn lemma_chain_at(plans: Seq<Plan>, id: int, computed: nat, known: Seq
 {
     let before = plans.drop_last();
     if n == plans.len() - 1 {
-        assert(plans.take(n) =~= before);
     } else {
         lemma_chain_at(before, id, computed, known, n);
         assert(before.take(n) =~= plans.take(n));

@@ -69,8 +69,7 @@ pub open spec fn program_wf(program: Seq<Launch>, depths: Seq<nat>) -> bool {
             k,
             #[trigger] program[k].reads[i],
         )
-    &&& forall|l: Layer| #[trigger]
-        is_layer(depths, l) ==> stored(program, program.len() as int, l)
+    &&& forall|l: Layer| #[trigger] is_layer(depths, l) ==> stored(program, program.len() as int, l)
     &&& forall|k: int, m: int, l: Layer|
         0 <= m < k < program.len() && #[trigger] stores(program[k], l) ==> !#[trigger] stores(
             program[m],
@@ -101,11 +100,9 @@ pub struct RowState<R: RowFunctions> {
 
 /// The cells of layer `l` at the positions that the row after `past` sees: of the past, and its
 /// own.
-pub open spec fn cells_of<R: Layers>(
-    past: Seq<Seq<Seq<R::Cell>>>,
-    own: R::Cell,
-    l: Layer,
-) -> Seq<R::Cell> {
+pub open spec fn cells_of<R: Layers>(past: Seq<Seq<Seq<R::Cell>>>, own: R::Cell, l: Layer) -> Seq<
+    R::Cell,
+> {
     let first = first_seen(R::windows()[l.group], past.len() as int);
     Seq::new((past.len() - first) as nat, |j: int| past[first + j][l.group][l.index]).push(own)
 }
@@ -228,18 +225,8 @@ proof fn lemma_run_sees_windows<R: Layers>(
         let l = launch.layer;
         let own = (run_row::<R>(w, (k - 1) as nat, past, token).cells)(l);
         if launch.kernel is Attention {
-            assert(is_layer(R::depths(), l));
             assert(cells_of::<R>(past, own, l) =~= cells_of::<R>(other, own, l));
         }
-        let s = run_row::<R>(w, (k - 1) as nat, past, token);
-        assert(value::<R>(
-            w,
-            launch,
-            token,
-            past.len(),
-            s.buffers,
-            cells_of::<R>(past, own, l),
-        ) == value::<R>(w, launch, token, past.len(), s.buffers, cells_of::<R>(other, own, l)));
     }
 }
 
@@ -289,8 +276,7 @@ pub open spec fn launches_all<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device
     &&& d[0].memory == x.before && d.last().memory == x.after
     &&& sized::<R>(x.before)
     &&& logits_are(x.plan, d.last(), x.logits)
-    &&& forall|k: int|
-        0 <= k < R::program().len() ==> R::launches(#[trigger] launch_at(x, d, k))
+    &&& forall|k: int| 0 <= k < R::program().len() ==> R::launches(#[trigger] launch_at(x, d, k))
 }
 
 impl<R: Layers> Kernels for Layered<R> {

@@ -36,9 +36,9 @@ pub proof fn lemma_step(e: Engine, step: Step, e2: Engine)
         Step::Slide { id, group } => lemma_slide(e, id, group),
         Step::Schedule { plan } => lemma_schedule(e, plan),
         Step::Commit { tokens } => lemma_commit(e, tokens),
-        Step::Cancel => lemma_cancel(e),
+        Step::Cancel => {},
         Step::Register { id, group, index } => lemma_register(e, id, group, index),
-        Step::Evict { group, block } => lemma_evict(e, group, block),
+        Step::Evict { group, block } => {},
         Step::Preempt { id } => lemma_preempt(e, id),
         Step::Abort { id } => lemma_abort(e, id),
         Step::Finish { id } => lemma_finish(e, id),
@@ -52,8 +52,10 @@ pub open spec fn is_plan_of(e: Engine, n: int, plan: Seq<Chunk>) -> bool {
     &&& 0 <= n < e.plans.len()
     &&& plan.len() == e.plans[n].order.len()
     &&& forall|i: int|
-        0 <= i < plan.len()
-            ==> same_rows(#[trigger] plan[i], e.plans[n].chunks[e.plans[n].order[i]])
+        0 <= i < plan.len() ==> same_rows(
+            #[trigger] plan[i],
+            e.plans[n].chunks[e.plans[n].order[i]],
+        )
 }
 
 pub open spec fn same_rows(d: Chunk, c: PlannedChunk) -> bool {
@@ -80,19 +82,9 @@ pub proof fn lemma_place(e: Engine, n: int, plan: Seq<Chunk>, c: int, p: int, g:
         }),
 {
     let id = e.plans[n].order[c];
-    assert(inv_order(e.plans[n]));
-    assert(same_rows(plan[c], e.plans[n].chunks[id]));
     let chunk = e.plans[n].chunks[id];
-    assert(inv_chunk(e, e.seqs[id], chunk));
     lemma_pinned_covers(e, n, id, g);
-    lemma_kept(e, id, g);
-    lemma_first_seen(
-        e.shape.windows[g],
-        e.seqs[id].computed as int,
-        chunk.first as int,
-    );
     let table = chunk.tables[g];
-    assert(table == e.seqs[id].tables[g].take(table.len() as int));
     lemma_block_index(e.shape.block_size, p, table.len());
 }
 
@@ -106,34 +98,12 @@ pub proof fn lemma_plan_wf(e: Engine, n: int, plan: Seq<Chunk>)
 {
     let shape = e.shape;
     let order = e.plans[n].order;
-    assert(inv_order(e.plans[n]));
-    assert forall|c: int, g: int|
-        0 <= c < plan.len() && 0 <= g < shape.groups() implies shape.covers(
-        g,
-        #[trigger] plan[c].tables[g],
-        plan[c].end(),
-    ) by {
-        let id = order[c];
-        let chunk = e.plans[n].chunks[id];
-        assert(same_rows(plan[c], chunk));
-        assert(inv_chunk(e, e.seqs[id], chunk));
-        let table = chunk.tables[g];
-        assert forall|i: int| 0 <= i < table.len() implies 0 <= #[trigger] table[i]
-            < shape.num_blocks[g] by {
-            assert(table == e.seqs[id].tables[g].take(table.len() as int));
-            assert(table[i] == e.block(id, g, i));
-        }
-    }
     assert forall|c: int, p: int, d: int, q: int, g: int|
         #![trigger place(shape, plan, c, p, g), place(shape, plan, d, q, g)]
         is_row(plan, c, p) && is_read(shape, plan, d, q, g) && 0 <= g < shape.groups() && (c, p)
             != (d, q) implies place(shape, plan, c, p, g) != place(shape, plan, d, q, g) by {
-        lemma_first_seen(shape.windows[g], plan[c].first as int, plan[c].first as int);
         lemma_place(e, n, plan, c, p, g);
         lemma_place(e, n, plan, d, q, g);
-        if c != d {
-            assert(order[c] != order[d]);
-        }
         lemma_private(e, order[c], p, order[d], q, g);
     }
 }

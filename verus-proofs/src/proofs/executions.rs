@@ -1,6 +1,5 @@
 //! From the inductive invariant to statements about executions.
 use crate::model::*;
-use crate::proofs::engine::*;
 use crate::proofs::kv::*;
 use crate::proofs::system_commit::*;
 use crate::proofs::system_engine::*;
@@ -11,15 +10,6 @@ use crate::trusted::*;
 use vstd::prelude::*;
 
 verus! {
-
-pub proof fn lemma_system_init<D: Kernels + Sampler>(s: System<D>)
-    requires
-        system_init(s),
-    ensures
-        system_inv(s),
-{
-    lemma_init(s.engine);
-}
 
 pub proof fn lemma_system_next<D: Kernels + Sampler>(s: System<D>, s2: System<D>)
     requires
@@ -51,11 +41,8 @@ pub proof fn lemma_execution<D: Kernels + Sampler>(x: Seq<System<D>>, i: int)
         system_inv(x[i]),
     decreases i,
 {
-    if i == 0 {
-        lemma_system_init(x[0]);
-    } else {
+    if i > 0 {
         lemma_execution(x, i - 1);
-        assert(system_next(x[i - 1], x[i - 1 + 1]));
         lemma_system_next(x[i - 1], x[i]);
     }
 }
@@ -67,8 +54,7 @@ pub open spec fn rows_agree<D: Sampler>(a: Record<D>, b: Record<D>) -> bool {
             == b.logits[p]
     &&& forall|k: int|
         0 <= k < a.stream.tokens.len() && k < b.stream.tokens.len()
-            ==> #[trigger] a.stream.tokens[k]
-            == #[trigger] b.stream.tokens[k]
+            ==> #[trigger] a.stream.tokens[k] == #[trigger] b.stream.tokens[k]
 }
 
 /// Two records of the same request are prefixes of one reference run.
@@ -84,22 +70,11 @@ pub proof fn lemma_agree<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
 {
     let short = a.stream.tokens;
     let long = b.stream.tokens;
-    lemma_reference_extends::<D>(
-        a.weights,
-        a.request.prompt,
-        a.initial,
-        outputs(a),
-        outputs(b),
-    );
-    assert(short == long.take(short.len() as int));
+    lemma_reference_extends::<D>(a.weights, a.request.prompt, a.initial, outputs(a), outputs(b));
     assert forall|p: int| #[trigger]
         a.logits.dom().contains(p) && #[trigger] b.logits.dom().contains(p) implies a.logits[p]
         == b.logits[p] by {
         assert(short.take(p + 1) =~= long.take(p + 1));
-    }
-    assert forall|k: int| 0 <= k < short.len() && k < long.len() implies #[trigger] short[k]
-        == #[trigger] long[k] by {
-        assert(long.take(short.len() as int)[k] == long[k]);
     }
 }
 
@@ -117,33 +92,8 @@ pub proof fn lemma_determinism<D: Kernels + Sampler>(a: At<D>, b: At<D>)
     lemma_execution(b.x, b.i);
     if r.stream.tokens.len() <= t.stream.tokens.len() {
         lemma_agree(r, t);
-        lemma_same_end(r, t);
     } else {
         lemma_agree(t, r);
-        lemma_same_end(t, r);
-    }
-}
-
-/// Of two finished records of one request neither is longer.
-proof fn lemma_same_end<D: Kernels + Sampler>(a: Record<D>, b: Record<D>)
-    requires
-        inv_record(a),
-        inv_record(b),
-        same_request(a, b),
-        a.stream.tokens == b.stream.tokens.take(a.stream.tokens.len() as int),
-        a.stream.tokens.len() <= b.stream.tokens.len(),
-    ensures
-        a.finished && a.request.max_tokens == b.request.max_tokens && a.request.stop
-            == b.request.stop ==> a.stream.tokens == b.stream.tokens,
-{
-    let short = a.stream.tokens;
-    let long = b.stream.tokens;
-    if a.finished && a.request.max_tokens == b.request.max_tokens && a.request.stop
-        == b.request.stop {
-        assert(a.request.ends(short));
-        assert(b.request.ends(long.take(short.len() as int)));
-        assert(short.len() == long.len());
-        assert(long.take(short.len() as int) =~= long);
     }
 }
 

@@ -1,6 +1,5 @@
 //! The kernel contract can be kept: for every model and every well-formed plan there is an outcome
 //! that satisfies it. (So the contract is not contradictory; the toy device below is this one.)
-use crate::proofs::blocks::*;
 use crate::trusted::*;
 use vstd::prelude::*;
 
@@ -150,17 +149,8 @@ proof fn lemma_ideal_at<D: Model>(
 {
     let s = place(shape, plan, c, p, g);
     lemma_ideal_len::<D>(w, shape, before, plan, c, (p + 1) as nat, p);
-    if p > 0 {
-        lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
-    }
-    if exists|d: int, q: int| row_writes(shape, plan, s, d, q) {
-        let (d, q) = choose|d: int, q: int| row_writes(shape, plan, s, d, q);
-        if (d, q) != (c, p) {
-            assert(place(shape, plan, d, q, g) != place(shape, plan, c, p, g));
-        }
-    } else {
+    if !exists|d: int, q: int| row_writes(shape, plan, s, d, q) {
         assert(!row_writes(shape, plan, s, c, p));
-        assert(p < plan[c].first);
     }
 }
 
@@ -196,8 +186,6 @@ pub proof fn lemma_ideal<D: Model>(
         is_row(plan, c, p) && 0 <= g < shape.groups() implies after(
         #[trigger] place(shape, plan, c, p, g),
     ) == x.row(c, p).0[g] by {
-        let first = plan[c].first as int;
-        lemma_first_seen(shape.windows[g], first, first);
         lemma_ideal_at::<D>(w, shape, before, plan, c, p, g);
         if p > 0 {
             lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
@@ -205,9 +193,9 @@ pub proof fn lemma_ideal<D: Model>(
     }
     assert forall|s: Slot|
         (forall|c: int, p: int| #[trigger]
-            is_row(plan, c, p)
-                ==> place(shape, plan, c, p, s.group) != s) implies #[trigger] after(s)
-        == before(s) by {}
+            is_row(plan, c, p) ==> place(shape, plan, c, p, s.group) != s) implies #[trigger] after(
+        s,
+    ) == before(s) by {}
 }
 
 /// What a row sees of the past as read from the ideal memory.
@@ -231,9 +219,8 @@ proof fn lemma_ideal_gather<D: Model>(x: Execution<D>, c: int, p: int)
         lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
     }
     assert forall|g: int, q: int|
-        0 <= g < shape.groups() && first_seen(shape.windows[g], p) <= q < p
-            implies #[trigger] read[q][g] == kv[q][g] by {
-        lemma_first_seen(shape.windows[g], plan[c].first as int, p);
+        0 <= g < shape.groups() && first_seen(shape.windows[g], p) <= q
+            < p implies #[trigger] read[q][g] == kv[q][g] by {
         lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, q);
         lemma_ideal_at::<D>(w, shape, before, plan, c, q, g);
     }

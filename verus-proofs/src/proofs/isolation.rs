@@ -6,7 +6,12 @@ use vstd::prelude::*;
 verus! {
 
 pub proof fn lemma_same_longest_hit(
-    e: Engine, e2: Engine, salt: Salt, tokens: Seq<Token>, most: nat)
+    e: Engine,
+    e2: Engine,
+    salt: Salt,
+    tokens: Seq<Token>,
+    most: nat,
+)
     requires
         e.shape == e2.shape,
         forall|g: int, t: Seq<Token>| cached(e2, salt, g, t) == #[trigger] cached(e, salt, g, t),
@@ -15,8 +20,8 @@ pub proof fn lemma_same_longest_hit(
     decreases most,
 {
     assert(hit(e, salt, tokens, most) == hit(e2, salt, tokens, most)) by {
-        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 < i <= most
-            implies #[trigger] cached(
+        assert forall|g: int, i: int|
+            0 <= g < e.groups() && 0 < i <= most implies #[trigger] cached(
             e2,
             salt,
             g,
@@ -39,12 +44,8 @@ pub proof fn lemma_isolation_of_hits(e: Engine, e2: Engine, step: Step, salt: Sa
         forall|tokens: Seq<Token>, most: nat|
             longest_hit(e2, salt, tokens, most) == #[trigger] longest_hit(e, salt, tokens, most),
 {
-    assert forall|g: int, tokens: Seq<Token>| cached(e2, salt, g, tokens) == #[trigger] cached(
-        e,
-        salt,
-        g,
-        tokens,
-    ) by {
+    assert forall|g: int, tokens: Seq<Token>|
+        cached(e2, salt, g, tokens) == #[trigger] cached(e, salt, g, tokens) by {
         if cached(e, salt, g, tokens) {
             let b = choose|b: int| #[trigger]
                 e.registered.dom().contains((g, b)) && e.registered[(g, b)] == (Prefix {
@@ -52,14 +53,6 @@ pub proof fn lemma_isolation_of_hits(e: Engine, e2: Engine, step: Step, salt: Sa
                     tokens,
                 });
             assert(e2.registered.dom().contains((g, b)));
-        }
-        if cached(e2, salt, g, tokens) {
-            let b = choose|b: int| #[trigger]
-                e2.registered.dom().contains((g, b)) && e2.registered[(g, b)] == (Prefix {
-                    salt,
-                    tokens,
-                });
-            assert(e.registered.dom().contains((g, b)));
         }
     }
     assert forall|tokens: Seq<Token>, most: nat|

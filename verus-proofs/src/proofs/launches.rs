@@ -52,26 +52,7 @@ proof fn lemma_frame<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>, k: 
             )[l.index],
 {
     R::program_ok();
-    let run = launch_at(x, d, k);
-    let launch = run.launch;
-    assert(run.keeps_contract());
-    if launch.kernel is Store {
-        let group = launch.layer.group;
-        if exists|c: int, p: int| run.stores_to(c, p, s) {
-            let (c, p) = choose|c: int, p: int| run.stores_to(c, p, s);
-            assert(is_row(x.plan, c, p));
-            assert(s.group == group);
-            assert(run.stores_to(c, p, s));
-            assert((d[k + 1].memory)(s) == run.store(c, p, s));
-            assert forall|l: Layer|
-                l.group == s.group && !#[trigger] stores(launch, l) && 0 <= l.index
-                    < R::depths()[s.group] implies (d[k + 1].memory)(s)[l.index] == (d[k].memory)(
-                s,
-            )[l.index] by {
-                assert(l.index != launch.layer.index);
-            }
-        }
-    }
+    assert(launch_at(x, d, k).keeps_contract());
 }
 
 /// Slots that the plan does not write stay as they were; sizes stay.
@@ -87,7 +68,6 @@ proof fn lemma_kept<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>, k: i
     if k > 0 {
         lemma_kept(x, d, k - 1, s);
         lemma_frame(x, d, k - 1, s);
-        assert(d[k] == d[k - 1 + 1]);
     }
 }
 
@@ -104,7 +84,6 @@ proof fn lemma_stable<R: Layers>(
         launched_all(x, d),
         0 <= k <= j <= R::program().len(),
         stored(R::program(), k, l),
-        is_layer(R::depths(), l),
         s.group == l.group,
     ensures
         (d[j].memory)(s)[l.index] == (d[k].memory)(s)[l.index],
@@ -115,10 +94,7 @@ proof fn lemma_stable<R: Layers>(
         lemma_stable(x, d, k, j - 1, l, s);
         lemma_kept(x, d, j - 1, s);
         lemma_frame(x, d, j - 1, s);
-        let m = choose|m: int| 0 <= m < k && stores(#[trigger] R::program()[m], l);
-        assert(stores(R::program()[m], l));
         assert(!stores(R::program()[j - 1], l));
-        assert(d[j] == d[j - 1 + 1]);
     }
 }
 
@@ -149,20 +125,13 @@ pub open spec fn row_matches<R: Layers>(
     &&& forall|b: Buffer| #[trigger]
         defined(R::program(), k, b) ==> (d[k].buffers)(c, p, b) == (r.buffers)(b)
     &&& forall|l: Layer| #[trigger]
-        stored(R::program(), k, l) ==> (d[k].memory)(
-            place(x.shape, x.plan, c, p, l.group),
-        )[l.index] == (r.cells)(l)
+        stored(R::program(), k, l) ==> (d[k].memory)(place(x.shape, x.plan, c, p, l.group))[l.index]
+            == (r.cells)(l)
     &&& headed(R::program(), k) && p >= x.plan[c].logits_from ==> (d[k].logits)(c, p) == r.logits
 }
 
 /// What a launch computes for a row is what the reference computes.
-proof fn lemma_value<R: Layers>(
-    x: Execution<Layered<R>>,
-    d: Seq<Device<R>>,
-    k: int,
-    c: int,
-    p: int,
-)
+proof fn lemma_value<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>, k: int, c: int, p: int)
     requires
         launched_all(x, d),
         0 <= k < R::program().len(),
@@ -186,28 +155,13 @@ proof fn lemma_value<R: Layers>(
     R::program_ok();
     let program = R::program();
     let launch = program[k];
-    let r = reference_row(x, k, c, p);
-    assert(launch.reads.len() == arity(launch.kernel));
-    assert forall|i: int| 0 <= i < launch.reads.len() implies (d[k].buffers)(
-        c,
-        p,
-        #[trigger] launch.reads[i],
-    ) == (r.buffers)(launch.reads[i]) by {
-        assert(defined(program, k, launch.reads[i]));
-    }
     if launch.kernel is Attention {
         lemma_cells(x, d, k, c, p);
     }
 }
 
 /// The cells that attention reads: of the past as they are in the end, and the row's own.
-proof fn lemma_cells<R: Layers>(
-    x: Execution<Layered<R>>,
-    d: Seq<Device<R>>,
-    k: int,
-    c: int,
-    p: int,
-)
+proof fn lemma_cells<R: Layers>(x: Execution<Layered<R>>, d: Seq<Device<R>>, k: int, c: int, p: int)
     requires
         launched_all(x, d),
         0 <= k < R::program().len(),
@@ -234,17 +188,11 @@ proof fn lemma_cells<R: Layers>(
         |j: int| (d[k].memory)(place(x.shape, x.plan, c, first + j, l.group))[l.index],
     );
     let reference = cells_of::<R>(past, (reference_row(x, k, c, p).cells)(l), l);
-    assert(stored(R::program(), k, l));
     assert forall|j: int| 0 <= j < p + 1 - first implies #[trigger] cells[j] == reference[j] by {
         let q = first + j;
         let s = place(x.shape, x.plan, c, q, l.group);
         lemma_stable(x, d, k, n, l, s);
-        assert(d.last() == d[n]);
-        if q < p {
-            assert(past[q][l.group] == (x.after)(s));
-        }
     }
-    assert(cells =~= reference);
 }
 
 /// Each launch keeps the row in step with the reference.
@@ -287,18 +235,9 @@ proof fn lemma_row_step<R: Layers>(
     let program = R::program();
     let launch = program[k];
     let run = launch_at(x, d, k);
-    let r = reference_row(x, k, c, p);
     let r2 = reference_row(x, k + 1, c, p);
     R::program_ok();
     lemma_value(x, d, k, c, p);
-    assert(run.keeps_contract());
-    assert(r2 == step_row::<R>(
-        x.weights,
-        launch,
-        x.gather(c, p as nat),
-        row_token(x.plan, c, p),
-        r,
-    ));
     assert forall|b: Buffer| #[trigger] defined(program, k + 1, b) implies (d[k + 1].buffers)(
         c,
         p,
@@ -306,7 +245,6 @@ proof fn lemma_row_step<R: Layers>(
     ) == (r2.buffers)(b) by {
         if launch.out != Some(b) {
             let m = choose|m: int| 0 <= m < k + 1 && (#[trigger] program[m]).out == Some(b);
-            assert(program[m].out == Some(b));
             assert(defined(program, k, b));
         }
     }
@@ -341,7 +279,6 @@ pub proof fn lemma_rows_computed<R: Layers>(x: Execution<Layered<R>>, d: Seq<Dev
         x.rows_computed(),
 {
     let n = R::program().len() as int;
-    assert(d.last() == d[n]);
     R::program_ok();
     assert forall|c: int, p: int, g: int|
         is_row(x.plan, c, p) && 0 <= g < x.shape.groups() implies (x.after)(
@@ -351,24 +288,21 @@ pub proof fn lemma_rows_computed<R: Layers>(x: Execution<Layered<R>>, d: Seq<Dev
         lemma_row_matches(x, d, n, c, p);
         lemma_kept(x, d, n, s);
         let kv = x.row(c, p).0[g];
-        assert forall|i: int| 0 <= i < R::depths()[g]
-            implies #[trigger] (x.after)(s)[i] == kv[i] by {
+        assert forall|i: int| 0 <= i < R::depths()[g] implies #[trigger] (x.after)(s)[i]
+            == kv[i] by {
             let l = Layer { group: g, index: i };
             assert(is_layer(R::depths(), l));
-            assert(stored(R::program(), n, l));
         }
-        assert((x.after)(s) =~= kv);
     }
     assert forall|c: int, p: int| #[trigger]
-        is_row(x.plan, c, p) && p >= x.plan[c].logits_from implies x.logits[c][p
-        - x.plan[c].first] == x.row(c, p).1 by {
+        is_row(x.plan, c, p) && p >= x.plan[c].logits_from implies x.logits[c][p - x.plan[c].first]
+        == x.row(c, p).1 by {
         lemma_row_matches(x, d, n, c, p);
     }
     assert forall|s: Slot|
         (forall|c: int, p: int| #[trigger]
-            is_row(x.plan, c, p)
-                ==> place(x.shape, x.plan, c, p, s.group) != s) implies #[trigger] (
-    x.after)(s) == (x.before)(s) by {
+            is_row(x.plan, c, p) ==> place(x.shape, x.plan, c, p, s.group)
+                != s) implies #[trigger] (x.after)(s) == (x.before)(s) by {
         lemma_kept(x, d, n, s);
     }
 }

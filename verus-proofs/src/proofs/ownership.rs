@@ -22,17 +22,9 @@ pub proof fn lemma_private(e: Engine, a: int, p: int, b: int, q: int, g: int)
         e.slot(a, g, p) != e.slot(b, g, q),
 {
     let size = e.shape.block_size;
-    lemma_kept(e, a, g);
     lemma_slot(e, a, g, p);
     lemma_slot(e, b, g, q);
     lemma_sealed_monotone(size, e.seqs[a].computed, p as nat);
-    let i = p / size as int;
-    let j = q / size as int;
-    if e.block(a, g, i) == e.block(b, g, j) {
-        if a == b && i == j {
-            lemma_offsets_differ(size, p, q);
-        }
-    }
 }
 
 /// A position that is not yet computed is in no registered block.
@@ -47,7 +39,6 @@ pub proof fn lemma_unregistered(e: Engine, id: int, p: int, g: int)
     ensures
         !e.registered.dom().contains((g, e.slot(id, g, p).block)),
 {
-    lemma_kept(e, id, g);
     lemma_slot(e, id, g, p);
     lemma_sealed_monotone(e.shape.block_size, e.seqs[id].computed, p as nat);
 }

@@ -39,12 +39,10 @@ pub proof fn lemma_writes_nothing_relied_on(e: Engine, plan: Plan, s: Slot)
 {
     let (id, p) = choose|id: int, p: int| writes(e, plan, s, id, p);
     let g = s.group;
-    assert(row_ahead(e, id, plan.chunks[id]));
     lemma_unregistered(e, id, p, g);
     assert forall|b: int, q: int|
         e.has(b) && e.kept_from(b, g) <= q < e.seqs[b].computed implies #[trigger] e.slot(b, g, q)
         != s by {
-        assert(e.seqs[b].tables[g].len() * e.shape.block_size >= e.seqs[b].computed);
         lemma_private(e, id, p, b, q, g);
     }
 }
@@ -61,7 +59,6 @@ pub proof fn lemma_planned_ahead(e: Engine, plan: Plan)
         id,
         plan.chunks[id],
     ) by {
-        assert(can_plan(e, id, plan.chunks[id]));
         lemma_frontier(e.plans, id, e.seqs[id].computed, e.seqs[id].known);
     }
 }
@@ -79,29 +76,27 @@ pub proof fn lemma_schedule(e: Engine, plan: Plan)
     assert(inv_registered_content(e2)) by {
         assert forall|g: int, b: int, o: int|
             #![trigger e2.content.dom().contains(Slot { group: g, block: b, offset: o })]
-            e2.registered.dom().contains((g, b)) && 0 <= o < e2.shape.block_size implies {
-            &&& e2.content.dom().contains(Slot { group: g, block: b, offset: o })
-            &&& e2.content[Slot { group: g, block: b, offset: o }] == offset_prefix(
-                e2,
-                e2.registered[(g, b)],
-                o,
-            )
-        } by {
+            e2.registered.dom().contains((g, b)) && 0 <= o
+                < e2.shape.block_size implies written_for(
+            e2,
+            Slot { group: g, block: b, offset: o },
+            offset_prefix(e2, e2.registered[(g, b)], o),
+        ) by {
             let s = Slot { group: g, block: b, offset: o };
             if written(e, plan, s) {
                 lemma_writes_nothing_relied_on(e, plan, s);
             }
-            assert(e.content.dom().contains(s));
         }
     }
     assert(inv_computed_content(e2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger e2.slot(id, g, p)]
             e2.has(id) && 0 <= g < e2.groups() && e2.kept_from(id, g) <= p
-                < e2.seqs[id].computed implies {
-            &&& e2.content.dom().contains(e2.slot(id, g, p))
-            &&& e2.content[e2.slot(id, g, p)] == position_prefix(e2.seqs[id], p)
-        } by {
+                < e2.seqs[id].computed implies written_for(
+            e2,
+            e2.slot(id, g, p),
+            position_prefix(e2.seqs[id], p),
+        ) by {
             let s = e.slot(id, g, p);
             if written(e, plan, s) {
                 lemma_writes_nothing_relied_on(e, plan, s);
@@ -111,9 +106,9 @@ pub proof fn lemma_schedule(e: Engine, plan: Plan)
     assert(inv_unwritten(e2)) by {
         assert forall|n: int, id: int, g: int, p: int|
             #![trigger e2.plans[n].chunks.dom().contains(id), e2.slot(id, g, p)]
-            0 <= n < e2.plans.len() && e2.plans[n].chunks.dom().contains(id) && 0 <= g < e2.groups()
-                && e2.plans[n].chunks[id].first <= p < e2.plans[n].chunks[id].end()
-            implies !e2.content.dom().contains(e2.slot(id, g, p)) by {
+            row_in_flight(e2, n, id, g, p) implies !e2.content.dom().contains(
+            e2.slot(id, g, p),
+        ) by {
             if n < e.plans.len() {
                 assert(e.plans[n].chunks.dom().contains(id));
             } else {
@@ -123,8 +118,9 @@ pub proof fn lemma_schedule(e: Engine, plan: Plan)
     }
     assert(inv_chunks(e2)) by {
         assert forall|n: int, id: int|
-            0 <= n < e2.plans.len() && #[trigger] e2.plans[n].chunks.dom().contains(id)
-            implies e2.has(id) && inv_chunk(e2, e2.seqs[id], e2.plans[n].chunks[id]) by {
+            0 <= n < e2.plans.len() && #[trigger] e2.plans[n].chunks.dom().contains(
+                id,
+            ) implies e2.has(id) && inv_chunk(e2, e2.seqs[id], e2.plans[n].chunks[id]) by {
             if n < e.plans.len() {
                 assert(e.plans[n].chunks.dom().contains(id));
             } else {
@@ -154,10 +150,7 @@ proof fn lemma_planned_chunk(e: Engine, id: int, c: PlannedChunk)
         &&& c.end() <= #[trigger] c.tables[g].len() * e.shape.block_size
         &&& c.tables[g].len() <= s.tables[g].len()
         &&& c.tables[g] == s.tables[g].take(c.tables[g].len() as int)
-    } by {
-        assert(s.tables[g].len() * e.shape.block_size >= c.end());
-        assert(c.tables[g] =~= s.tables[g].take(c.tables[g].len() as int));
-    }
+    } by {}
 }
 
 /// Where the sequence with the written slot is alive, the content after a commit is its own prefix.
@@ -174,32 +167,10 @@ proof fn lemma_committed_content(e: Engine, s: Slot, id: int, p: int)
 {
     let plan = e.plans[0];
     let (b, q) = choose|b: int, q: int| #[trigger] writes(e, plan, s, b, q) && e.seqs[b].alive;
-    assert(writes(e, plan, s, b, q) && e.seqs[b].alive);
     lemma_pinned_covers(e, 0, id, s.group);
     lemma_pinned_covers(e, 0, b, s.group);
     if (b, q) != (id, p) {
         lemma_private(e, id, p, b, q, s.group);
-    }
-}
-
-pub proof fn lemma_oldest_ahead(e: Engine)
-    requires
-        inv(e),
-        e.plans.len() > 0,
-    ensures
-        ahead(e, e.plans[0]),
-{
-    let plan = e.plans[0];
-    assert forall|id: int| #[trigger] plan.chunks.dom().contains(id) implies e.has(id) && row_ahead(
-        e,
-        id,
-        plan.chunks[id],
-    ) by {
-        assert(inv_chunk(e, e.seqs[id], plan.chunks[id]));
-        assert forall|g: int| 0 <= g < e.groups() implies plan.chunks[id].end()
-            <= #[trigger] e.seqs[id].tables[g].len() * e.shape.block_size by {
-            lemma_pinned_covers(e, 0, id, g);
-        }
     }
 }
 
@@ -228,16 +199,12 @@ pub proof fn lemma_after_commit(e: Engine, tokens: Map<int, Token>, id: int)
 {
     let s = e.seqs[id];
     let s2 = after_commit(e, tokens, id);
-    assert(s.known.take(s.known.len() as int) =~= s.known);
     if e.plans[0].chunks.dom().contains(id) && s.alive {
-        let c = e.plans[0].chunks[id];
         lemma_head(e.plans, id, s.computed, s.known);
         let prompt = s.request.prompt;
-        assert(s2.known.take(s.known.len() as int) =~= s.known);
         assert(s2.known.take(prompt.len() as int) =~= s.known.take(prompt.len() as int));
-        assert forall|g: int| 0 <= g < e.groups()
-            implies s2.computed <= #[trigger] s2.tables[g].len()
-            * e.shape.block_size by {
+        assert forall|g: int| 0 <= g < e.groups() implies s2.computed
+            <= #[trigger] s2.tables[g].len() * e.shape.block_size by {
             lemma_pinned_covers(e, 0, id, g);
         }
     }
@@ -251,32 +218,12 @@ pub proof fn lemma_commit(e: Engine, tokens: Map<int, Token>)
         inv(commit(e, tokens)),
 {
     let e2 = commit(e, tokens);
-    let plan = e.plans[0];
-    lemma_oldest_ahead(e);
     assert forall|id: int| #[trigger] e2.has(id) implies inv_sequence(e2, e2.seqs[id]) by {
         lemma_after_commit(e, tokens, id);
     }
     assert forall|id: int| #[trigger] e.has(id) implies e2.seqs[id].tables == e.seqs[id].tables
         && e2.seqs[id].seat == e.seqs[id].seat && e.sealed(id) <= e2.sealed(id) by {
-        lemma_after_commit(e, tokens, id);
         lemma_sealed_monotone(e.shape.block_size, e.seqs[id].computed, e2.seqs[id].computed);
-    }
-    assert(inv_one_writer(e2)) by {
-        assert forall|a: int, i: int, b: int, j: int, g: int|
-            #![trigger e2.block(a, g, i), e2.block(b, g, j)]
-            e2.has_block(a, g, i) && e2.has_block(b, g, j) && (a, i) != (b, j) && e2.block(a, g, i)
-                == e2.block(b, g, j) implies i < e2.sealed(a) by {
-            assert(e.has(a) && e.has(b));
-            assert(e.block(a, g, i) == e.block(b, g, j));
-        }
-    }
-    assert(inv_registered_sealed(e2)) by {
-        assert forall|a: int, g: int, i: int|
-            e2.has_block(a, g, i) && e2.registered.dom().contains((g, #[trigger] e2.block(a, g, i)))
-            implies i < e2.sealed(a) by {
-            assert(e.has(a));
-            assert(e.registered.dom().contains((g, e.block(a, g, i))));
-        }
     }
     lemma_commit_content(e, tokens);
     lemma_commit_in_flight(e, tokens);
@@ -291,53 +238,19 @@ proof fn lemma_commit_content(e: Engine, tokens: Map<int, Token>)
 {
     let e2 = commit(e, tokens);
     let plan = e.plans[0];
-    lemma_oldest_ahead(e);
-    assert forall|s: Slot| committed(e, plan, s) implies #[trigger] written(e, plan, s) by {
-        let (id, p) = choose|id: int, p: int| #[trigger] writes(e, plan, s, id, p)
-            && e.seqs[id].alive;
-        assert(writes(e, plan, s, id, p));
-    }
-    assert(inv_content_in_range(e2)) by {
-        assert forall|s: Slot| #[trigger] e2.content.dom().contains(s) implies 0 <= s.group
-            < e2.groups() by {
-            assert(e.content.dom().contains(s) || written(e, plan, s));
-        }
-    }
-    assert(inv_registered_content(e2)) by {
-        assert forall|g: int, b: int, o: int|
-            #![trigger e2.content.dom().contains(Slot { group: g, block: b, offset: o })]
-            e2.registered.dom().contains((g, b)) && 0 <= o < e2.shape.block_size implies {
-            &&& e2.content.dom().contains(Slot { group: g, block: b, offset: o })
-            &&& e2.content[Slot { group: g, block: b, offset: o }] == offset_prefix(
-                e2,
-                e2.registered[(g, b)],
-                o,
-            )
-        } by {
-            let s = Slot { group: g, block: b, offset: o };
-            assert(e.content.dom().contains(s));
-            if committed(e, plan, s) {
-                assert(written(e, plan, s));
-                lemma_writes_nothing_relied_on(e, plan, s);
-            }
-        }
-    }
     assert(inv_computed_content(e2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger e2.slot(id, g, p)]
             e2.has(id) && 0 <= g < e2.groups() && e2.kept_from(id, g) <= p
-                < e2.seqs[id].computed implies {
-            &&& e2.content.dom().contains(e2.slot(id, g, p))
-            &&& e2.content[e2.slot(id, g, p)] == position_prefix(e2.seqs[id], p)
-        } by {
+                < e2.seqs[id].computed implies written_for(
+            e2,
+            e2.slot(id, g, p),
+            position_prefix(e2.seqs[id], p),
+        ) by {
             let s = e.seqs[id];
             let slot = e.slot(id, g, p);
             lemma_after_commit(e, tokens, id);
-            assert(slot == e2.slot(id, g, p));
-            assert(s.known.take(p + 1) =~= e2.seqs[id].known.take(p + 1)) by {
-                assert(p + 1 <= s.known.len());
-                assert(s.known =~= e2.seqs[id].known.take(s.known.len() as int));
-            }
+            assert(s.known.take(p + 1) =~= e2.seqs[id].known.take(p + 1));
             if p < s.computed {
                 if committed(e, plan, slot) {
                     assert(written(e, plan, slot));
@@ -352,9 +265,9 @@ proof fn lemma_commit_content(e: Engine, tokens: Map<int, Token>)
     assert(inv_unwritten(e2)) by {
         assert forall|n: int, id: int, g: int, p: int|
             #![trigger e2.plans[n].chunks.dom().contains(id), e2.slot(id, g, p)]
-            0 <= n < e2.plans.len() && e2.plans[n].chunks.dom().contains(id) && 0 <= g < e2.groups()
-                && e2.plans[n].chunks[id].first <= p < e2.plans[n].chunks[id].end()
-            implies !e2.content.dom().contains(e2.slot(id, g, p)) by {
+            row_in_flight(e2, n, id, g, p) implies !e2.content.dom().contains(
+            e2.slot(id, g, p),
+        ) by {
             lemma_later_row_unwritten(e, tokens, n, id, g, p);
         }
     }
@@ -381,10 +294,9 @@ proof fn lemma_later_row_unwritten(
     let plan = e.plans[0];
     let slot = e.slot(id, g, p);
     lemma_pinned_covers(e, n + 1, id, g);
-    assert(!e.content.dom().contains(slot));
     if committed(e, plan, slot) {
-        let (b, q) = choose|b: int, q: int| #[trigger] writes(e, plan, slot, b, q)
-            && e.seqs[b].alive;
+        let (b, q) = choose|b: int, q: int| #[trigger]
+            writes(e, plan, slot, b, q) && e.seqs[b].alive;
         lemma_pinned_covers(e, 0, b, g);
         if (b, q) == (id, p) {
             let s = e.seqs[id];
@@ -412,21 +324,14 @@ proof fn lemma_commit_in_flight(e: Engine, tokens: Map<int, Token>)
     let e2 = commit(e, tokens);
     assert(inv_chunks(e2)) by {
         assert forall|n: int, id: int|
-            0 <= n < e2.plans.len() && #[trigger] e2.plans[n].chunks.dom().contains(id)
-            implies e2.has(id) && inv_chunk(e2, e2.seqs[id], e2.plans[n].chunks[id]) by {
+            0 <= n < e2.plans.len() && #[trigger] e2.plans[n].chunks.dom().contains(
+                id,
+            ) implies e2.has(id) && inv_chunk(e2, e2.seqs[id], e2.plans[n].chunks[id]) by {
             let s = e.seqs[id];
-            assert(e.plans[n + 1].chunks.dom().contains(id));
-            assert(inv_chunk(e, s, e.plans[n + 1].chunks[id]));
-            lemma_after_commit(e, tokens, id);
             if s.alive {
                 lemma_shift_chain(e.plans, id, s.computed, s.known, tokens[id]);
                 lemma_chunk_first(e2.plans, id, e2.seqs[id].computed, e2.seqs[id].known, n);
             }
-        }
-    }
-    assert(inv_orders(e2)) by {
-        assert forall|n: int| 0 <= n < e2.plans.len() implies inv_order(#[trigger] e2.plans[n]) by {
-            assert(inv_order(e.plans[n + 1]));
         }
     }
     assert forall|id: int| #[trigger] e2.has(id) && e2.seqs[id].alive implies chain(

@@ -20,7 +20,6 @@ pub proof fn lemma_none_freed(e: Engine, s: Sequence)
 /// Tables without blocks hold nothing.
 pub proof fn lemma_fresh(e: Engine, r: Request)
     requires
-        inv_shape(e),
         r.logits_from < r.prompt.len(),
         r.max_tokens > 0,
     ensures
@@ -40,7 +39,6 @@ pub proof fn lemma_add(e: Engine, r: Request)
 {
     let e2 = added(e, r);
     lemma_fresh(e, r);
-    assert(!e.has(e.next_id));
     assert forall|id: int| #[trigger] e2.has(id) && e2.seqs[id].alive implies chain(
         e2.plans,
         id,
@@ -48,15 +46,7 @@ pub proof fn lemma_add(e: Engine, r: Request)
         e2.seqs[id].known,
     ) by {
         if id == e.next_id {
-            assert forall|n: int| 0 <= n < e.plans.len() implies !(
-            #[trigger] e.plans[n]).chunks.dom().contains(id) by {
-                if e.plans[n].chunks.dom().contains(id) {
-                    assert(e.has(id));
-                }
-            }
             lemma_no_chunks(e.plans, id, e2.seqs[id].computed, e2.seqs[id].known);
-        } else {
-            assert(e.has(id));
         }
     }
 }
@@ -73,12 +63,7 @@ pub proof fn lemma_no_chunks(plans: Seq<Plan>, id: int, computed: nat, known: Se
 {
     if plans.len() > 0 {
         let before = plans.drop_last();
-        assert forall|n: int| 0 <= n < before.len() implies !(
-        #[trigger] before[n]).chunks.dom().contains(id) by {
-            assert(before[n] == plans[n]);
-        }
         lemma_no_chunks(before, id, computed, known);
-        assert(!plans[plans.len() - 1].chunks.dom().contains(id));
     }
 }
 
@@ -91,17 +76,6 @@ pub proof fn lemma_not_in_flight(e: Engine, id: int, computed: nat, known: Seq<T
         draws(e.plans, id) == 0,
 {
     lemma_no_chunks(e.plans, id, computed, known);
-}
-
-pub proof fn lemma_cancel(e: Engine)
-    requires
-        inv(e),
-        enabled(e, Step::Cancel),
-    ensures
-        inv(after(e, Step::Cancel)),
-{
-    let e2 = after(e, Step::Cancel);
-    assert forall|n: int| 0 <= n < e2.plans.len() implies e2.plans[n] == e.plans[n] by {}
 }
 
 pub proof fn lemma_abort(e: Engine, id: int)
@@ -126,18 +100,14 @@ pub proof fn lemma_register(e: Engine, id: int, group: int, index: int)
     assert(inv_registered_content(e2)) by {
         assert forall|g: int, k: int, o: int|
             #![trigger e2.content.dom().contains(Slot { group: g, block: k, offset: o })]
-            e2.registered.dom().contains((g, k)) && 0 <= o < size implies {
-            &&& e2.content.dom().contains(Slot { group: g, block: k, offset: o })
-            &&& e2.content[Slot { group: g, block: k, offset: o }] == offset_prefix(
-                e2,
-                e2.registered[(g, k)],
-                o,
-            )
-        } by {
+            e2.registered.dom().contains((g, k)) && 0 <= o < size implies written_for(
+            e2,
+            Slot { group: g, block: k, offset: o },
+            offset_prefix(e2, e2.registered[(g, k)], o),
+        ) by {
             if (g, k) == (group, b) {
                 let p = index * size + o;
                 let s = e.seqs[id];
-                lemma_slot_of_block(e, id, group, index, o);
                 lemma_index_of_block(size, index, o);
                 lemma_sealed_positions(size, s.computed, index);
                 lemma_block_starts(size, s.freed[group], index);
@@ -150,15 +120,6 @@ pub proof fn lemma_register(e: Engine, id: int, group: int, index: int)
             }
         }
     }
-}
-
-pub proof fn lemma_evict(e: Engine, group: int, block: int)
-    requires
-        inv(e),
-        enabled(e, Step::Evict { group, block }),
-    ensures
-        inv(after(e, Step::Evict { group, block })),
-{
 }
 
 pub proof fn lemma_reset(e: Engine)
@@ -178,7 +139,6 @@ pub proof fn lemma_preempt(e: Engine, id: int)
 {
     let e2 = after(e, Step::Preempt { id });
     lemma_not_in_flight(e, id, 0, e.seqs[id].known);
-    assert(inv_sequence(e, e.seqs[id]));
     lemma_none_freed(e2, e2.seqs[id]);
 }
 

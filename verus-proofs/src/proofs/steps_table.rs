@@ -21,10 +21,11 @@ pub open spec fn takes_over(e: Engine, id: int, tables: Seq<Seq<int>>, count: na
             == tables[g][i] ==> j < e.sealed(b)
     &&& forall|g: int, p: int|
         #![trigger e.shape.slot(g, tables[g], p)]
-        0 <= g < e.groups() && 0 <= p < count * e.shape.block_size ==> {
-            &&& e.content.dom().contains(e.shape.slot(g, tables[g], p))
-            &&& e.content[e.shape.slot(g, tables[g], p)] == position_prefix(e.seqs[id], p)
-        }
+        0 <= g < e.groups() && 0 <= p < count * e.shape.block_size ==> written_for(
+            e,
+            e.shape.slot(g, tables[g], p),
+            position_prefix(e.seqs[id], p),
+        )
 }
 
 pub proof fn lemma_admitted(e: Engine, id: int, seat: int, tables: Seq<Seq<int>>, count: nat)
@@ -38,27 +39,8 @@ pub proof fn lemma_admitted(e: Engine, id: int, seat: int, tables: Seq<Seq<int>>
 {
     let e2 = admitted(e, id, seat, tables, count);
     lemma_sealed_of_blocks(e.shape.block_size, count);
-    assert(e2.sealed(id) == count);
     lemma_none_freed(e2, e2.seqs[id]);
-    assert forall|g: int| 0 <= g < e.groups() implies #[trigger] e.seqs[id].tables[g].len()
-        == 0 by {}
-    assert(!e.in_flight(id)) by {
-        if e.in_flight(id) {
-            let n = choose|n: int|
-                0 <= n < e.plans.len() && #[trigger] e.plans[n].chunks.dom().contains(id);
-            assert(inv_chunk(e, e.seqs[id], e.plans[n].chunks[id]));
-        }
-    }
     lemma_not_in_flight(e, id, e2.seqs[id].computed, e2.seqs[id].known);
-    assert(inv_seats(e2)) by {
-        assert forall|a: int| #[trigger] e.has(a) implies e.seqs[a].seat != Some(seat) by {
-            assert(!e.seated(seat));
-        }
-    }
-    assert(inv_one_writer(e2));
-    assert(inv_registered_sealed(e2));
-    assert(inv_computed_content(e2));
-    assert(inv_unwritten(e2));
 }
 
 pub proof fn lemma_admit(e: Engine, id: int, seat: int, blocks: Seq<Seq<int>>)
@@ -72,31 +54,16 @@ pub proof fn lemma_admit(e: Engine, id: int, seat: int, blocks: Seq<Seq<int>>)
     let size = e.shape.block_size;
     let s = e.seqs[id];
     assert(takes_over(e, id, blocks, count)) by {
-        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 <= i < count implies 0
-            <= #[trigger] blocks[g][i] < e.shape.num_blocks[g] by {
-            assert(is_hit(e, id, g, i, blocks[g][i]));
-        }
-        assert forall|g: int, i: int, b: int, j: int|
-            #![trigger blocks[g][i], e.block(b, g, j)]
-            0 <= g < e.groups() && 0 <= i < count && e.has_block(b, g, j) && e.block(b, g, j)
-                == blocks[g][i] implies j < e.sealed(b) by {
-            assert(is_hit(e, id, g, i, blocks[g][i]));
-        }
         assert forall|g: int, p: int|
             #![trigger e.shape.slot(g, blocks[g], p)]
-            0 <= g < e.groups() && 0 <= p < count * size implies {
-            &&& e.content.dom().contains(e.shape.slot(g, blocks[g], p))
-            &&& e.content[e.shape.slot(g, blocks[g], p)] == position_prefix(s, p)
-        } by {
+            0 <= g < e.groups() && 0 <= p < count * size implies written_for(
+            e,
+            e.shape.slot(g, blocks[g], p),
+            position_prefix(s, p),
+        ) by {
             lemma_block_index(size, p, count);
             let i = p / size as int;
             let o = p % size as int;
-            let b = blocks[g][i];
-            assert(blocks[g].len() == count);
-            assert(is_hit(e, id, g, i, b));
-            assert(e.shape.slot(g, blocks[g], p) == (Slot { group: g, block: b, offset: o }));
-            let slot = Slot { group: g, block: b, offset: o };
-            assert(e.content.dom().contains(slot));
             assert((i + 1) * size == i * size + size) by (nonlinear_arith);
             assert((i + 1) * size <= count * size) by (nonlinear_arith)
                 requires
@@ -126,12 +93,6 @@ pub proof fn lemma_share(e: Engine, id: int, seat: int, from: int, count: nat)
     assert(end <= f.computed) by {
         if count > 0 {
             lemma_sealed_positions(size, f.computed, count - 1);
-        } else {
-            assert(end == 0) by (nonlinear_arith)
-                requires
-                    end == count * size,
-                    count == 0,
-            ;
         }
     }
     assert(takes_over(e, id, tables, count)) by {
@@ -142,9 +103,6 @@ pub proof fn lemma_share(e: Engine, id: int, seat: int, from: int, count: nat)
                     size > 0,
             ;
         }
-        assert forall|g: int, i: int| 0 <= g < e.groups() && 0 <= i < count
-            implies #[trigger] tables[g][i]
-            == e.block(from, g, i) by {}
         assert forall|g: int, i: int, b: int, j: int|
             #![trigger tables[g][i], e.block(b, g, j)]
             0 <= g < e.groups() && 0 <= i < count && e.has_block(b, g, j) && e.block(b, g, j)
@@ -156,10 +114,11 @@ pub proof fn lemma_share(e: Engine, id: int, seat: int, from: int, count: nat)
         }
         assert forall|g: int, p: int|
             #![trigger e.shape.slot(g, tables[g], p)]
-            0 <= g < e.groups() && 0 <= p < end implies {
-            &&& e.content.dom().contains(e.shape.slot(g, tables[g], p))
-            &&& e.content[e.shape.slot(g, tables[g], p)] == position_prefix(s, p)
-        } by {
+            0 <= g < e.groups() && 0 <= p < end implies written_for(
+            e,
+            e.shape.slot(g, tables[g], p),
+            position_prefix(s, p),
+        ) by {
             lemma_block_index(size, p, count);
             assert(tables[g][p / size as int] == e.block(from, g, p / size as int));
             assert(e.shape.slot(g, tables[g], p) == e.slot(from, g, p));
@@ -181,59 +140,24 @@ pub proof fn lemma_grow(e: Engine, id: int, group: int, block: int)
     let size = e.shape.block_size;
     let s = e.seqs[id];
     let s2 = e2.seqs[id];
-    assert(e2.sealed(id) == e.sealed(id));
     assert(s2.tables[group].len() * size >= s.tables[group].len() * size) by (nonlinear_arith)
         requires
             s2.tables[group].len() == s.tables[group].len() + 1,
     ;
-    assert forall|g: int| 0 <= g < e.groups() implies s.tables[g] == #[trigger] s2.tables[g].take(
-        s.tables[g].len() as int,
-    ) by {
-        assert(s.tables[g] =~= s2.tables[g].take(s.tables[g].len() as int));
-    }
     // positions that the table covered before keep their slots
     assert forall|g: int, p: int|
-        0 <= g < e.groups() && 0 <= p < s.tables[g].len() * size
-            implies #[trigger] e2.slot(id, g, p)
-        == e.slot(id, g, p) by {
+        0 <= g < e.groups() && 0 <= p < s.tables[g].len() * size implies #[trigger] e2.slot(
+        id,
+        g,
+        p,
+    ) == e.slot(id, g, p) by {
         lemma_block_index(size, p, s.tables[g].len());
     }
-    assert(inv_sequence(e2, s2));
-    assert(inv_blocks_in_range(e2));
-    assert forall|a: int, g: int, i: int| #[trigger] e.block(a, g, i) == block
-        && e.has_block(a, g, i)
-        implies g != group by {
-        assert(!e.held(group, block));
-    }
-    assert(inv_one_writer(e2)) by {
-        assert forall|a: int, i: int, b: int, j: int, g: int|
-            #![trigger e2.block(a, g, i), e2.block(b, g, j)]
-            e2.has_block(a, g, i) && e2.has_block(b, g, j) && (a, i) != (b, j) && e2.block(a, g, i)
-                == e2.block(b, g, j) implies i < e2.sealed(a) by {
-            let newest_a = a == id && g == group && i == s.tables[g].len();
-            let newest_b = b == id && g == group && j == s.tables[g].len();
-            if !newest_a {
-                assert(e2.block(a, g, i) == e.block(a, g, i) && e.has_block(a, g, i));
-            }
-            if !newest_b {
-                assert(e2.block(b, g, j) == e.block(b, g, j) && e.has_block(b, g, j));
-            }
-        }
-    }
-    assert(inv_registered_sealed(e2)) by {
-        assert forall|a: int, g: int, i: int|
-            e2.has_block(a, g, i) && e2.registered.dom().contains((g, #[trigger] e2.block(a, g, i)))
-            implies i < e2.sealed(a) by {
-            if !(a == id && g == group && i == s.tables[g].len()) {
-                assert(e2.block(a, g, i) == e.block(a, g, i) && e.has_block(a, g, i));
-            }
-        }
-    }
-    assert(inv_computed_content(e2));
     assert(inv_chunks(e2)) by {
-        assert forall|n: int| 0 <= n < e.plans.len()
-            && #[trigger] e.plans[n].chunks.dom().contains(id)
-            implies inv_chunk(e2, s2, e.plans[n].chunks[id]) by {
+        assert forall|n: int|
+            0 <= n < e.plans.len() && #[trigger] e.plans[n].chunks.dom().contains(
+                id,
+            ) implies inv_chunk(e2, s2, e.plans[n].chunks[id]) by {
             let c = e.plans[n].chunks[id];
             assert(inv_chunk(e, s, c));
             assert forall|g: int| 0 <= g < e.groups() implies {
@@ -248,9 +172,7 @@ pub proof fn lemma_grow(e: Engine, id: int, group: int, block: int)
     assert(inv_unwritten(e2)) by {
         assert forall|n: int, a: int, g: int, p: int|
             #![trigger e2.plans[n].chunks.dom().contains(a), e2.slot(a, g, p)]
-            0 <= n < e2.plans.len() && e2.plans[n].chunks.dom().contains(a) && 0 <= g < e2.groups()
-                && e2.plans[n].chunks[a].first <= p < e2.plans[n].chunks[a].end()
-            implies !e2.content.dom().contains(e2.slot(a, g, p)) by {
+            row_in_flight(e2, n, a, g, p) implies !e2.content.dom().contains(e2.slot(a, g, p)) by {
             lemma_pinned_covers(e, n, a, g);
             assert(e2.slot(a, g, p) == e.slot(a, g, p));
         }
@@ -265,32 +187,12 @@ pub proof fn lemma_slide(e: Engine, id: int, group: int)
         inv(after(e, Step::Slide { id, group })),
 {
     let e2 = after(e, Step::Slide { id, group });
-    let (s, s2) = (e.seqs[id], e2.seqs[id]);
-    lemma_kept(e, id, group);
+    let s = e.seqs[id];
     assert(e.kept_from(id, group) <= e2.kept_from(id, group)) by (nonlinear_arith)
         requires
             e.kept_from(id, group) == s.freed[group] * e.shape.block_size,
             e2.kept_from(id, group) == (s.freed[group] + 1) * e.shape.block_size,
     ;
-    assert(inv_sequence(e, s));
-    assert(inv_freed(e2, s2));
-    assert(inv_sequence(e2, s2));
-    assert forall|a: int, g: int, i: int| e2.has_block(a, g, i) implies #[trigger] e.has_block(
-        a,
-        g,
-        i,
-    ) by {}
-    assert(inv_one_writer(e2));
-    assert(inv_registered_sealed(e2));
-    assert(inv_computed_content(e2));
-    assert(inv_unwritten(e2));
-    assert(inv_chunks(e2)) by {
-        assert forall|n: int, a: int|
-            0 <= n < e2.plans.len() && #[trigger] e2.plans[n].chunks.dom().contains(a)
-            implies e2.has(a) && inv_chunk(e2, e2.seqs[a], e2.plans[n].chunks[a]) by {
-            assert(inv_chunk(e, e.seqs[a], e.plans[n].chunks[a]));
-        }
-    }
 }
 
 /// The rows of a chunk in flight lie within their sequence's tables, as they are now.
@@ -306,7 +208,6 @@ pub proof fn lemma_pinned_covers(e: Engine, n: int, id: int, g: int)
         e.plans[n].chunks[id].end() <= e.seqs[id].tables[g].len() * e.shape.block_size,
 {
     let c = e.plans[n].chunks[id];
-    assert(inv_chunk(e, e.seqs[id], c));
     let covered = c.tables[g].len() * e.shape.block_size;
     assert(covered <= e.seqs[id].tables[g].len() * e.shape.block_size) by (nonlinear_arith)
         requires

@@ -25,23 +25,16 @@ pub proof fn lemma_stream<D: Kernels + Sampler>(s: System<D>, id: int, n: nat)
 {
     let known = s.engine.seqs[id].known;
     let plans = s.engine.plans;
-    assert(inv_open_record(s, id));
     if n == 0 {
-        assert(plans.take(0) =~= Seq::empty());
     } else {
         let m = (n - 1) as nat;
         lemma_stream(s, id, m);
         assert(plans.take(n as int).drop_last() =~= plans.take(m as int));
-        assert(plans.take(n as int).last() == plans[m as int]);
         if plans[m as int].samples(id) {
-            assert(inv_outcome(s, m as int, id));
             let old = stream(s, id, m).tokens;
             let new = stream(s, id, n).tokens;
-            assert(new.drop_last() =~= old);
-            assert forall|k: int| 0 <= k <= known.len()
-                implies #[trigger] new.take(k) == known.take(
-                k,
-            ) by {
+            assert forall|k: int| 0 <= k <= known.len() implies #[trigger] new.take(k)
+                == known.take(k) by {
                 assert(new.take(k) =~= old.take(k));
             }
         }
@@ -52,17 +45,12 @@ pub proof fn lemma_stream<D: Kernels + Sampler>(s: System<D>, id: int, n: nat)
 pub proof fn lemma_stream_extends<D: Kernels + Sampler>(s: System<D>, id: int, n: nat, k: int)
     requires
         system_inv(s),
-        s.engine.has(id),
         s.engine.seqs[id].alive,
         n < s.ran.len(),
         0 <= k <= stream(s, id, n).tokens.len(),
     ensures
         stream(s, id, n + 1).tokens.take(k) == stream(s, id, n).tokens.take(k),
 {
-    if s.engine.plans[n as int].samples(id) {
-        assert(inv_outcome(s, n as int, id));
-        assert(stream(s, id, n + 1).tokens.take(k) =~= stream(s, id, n).tokens.take(k));
-    }
 }
 
 /// Streams depend on the log of the sequence, the plans and the outcomes alone.
@@ -77,8 +65,6 @@ pub proof fn lemma_stream_frame<D: Kernels + Sampler>(s: System<D>, s2: System<D
 {
     if n > 0 {
         lemma_stream_frame(s, s2, id, (n - 1) as nat);
-        assert(s.engine.plans[n - 1] == s2.engine.plans[n - 1]);
-        assert(s.ran[n - 1] == s2.ran[n - 1]);
     }
 }
 
@@ -95,8 +81,6 @@ pub proof fn lemma_stream_shift<D: Kernels + Sampler>(s: System<D>, s2: System<D
 {
     if n > 0 {
         lemma_stream_shift(s, s2, id, (n - 1) as nat);
-        assert(s2.engine.plans[n - 1] == s.engine.plans[n as int]);
-        assert(s2.ran[n - 1] == s.ran[n as int]);
     }
 }
 

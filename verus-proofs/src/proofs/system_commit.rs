@@ -1,8 +1,6 @@
 //! Commit keeps the system's invariant: what was executed becomes what is known, and is given out.
 use crate::model::*;
 use crate::proofs::chains::*;
-use crate::proofs::engine::*;
-use crate::proofs::execute::*;
 use crate::proofs::steps_plan::*;
 use crate::proofs::streams::*;
 use crate::proofs::system_engine::*;
@@ -44,7 +42,6 @@ pub proof fn lemma_first_draw<D: Kernels + Sampler>(
 )
     requires
         commits(s, tokens, s2),
-        s.engine.has(id),
         gets(s, id),
     ensures
         ({
@@ -63,14 +60,8 @@ pub proof fn lemma_first_draw<D: Kernels + Sampler>(
         }),
 {
     let q = s.engine.seqs[id];
-    assert(inv_open_record(s, id));
-    assert(inv_outcome(s, 0, id));
     lemma_head(s.engine.plans, id, q.computed, q.known);
-    assert(stream(s, id, 0) == s.log[id].stream);
     if s.engine.plans[0].chunks[id].sample {
-        assert(stream(s, id, 1) == s.ran[0].draws[id]);
-        let drawn = s.ran[0].draws[id].tokens;
-        assert(s2.engine.seqs[id].known =~= drawn);
     } else {
         assert(stream(s, id, 1) == stream(s, id, 0));
     }
@@ -97,22 +88,20 @@ proof fn lemma_given_record<D: Kernels + Sampler>(
     let old = r.stream.tokens;
     let new = r2.stream.tokens;
     lemma_first_draw(s, tokens, s2, id);
-    assert(inv_open_record(s, id));
-    assert(inv_record(r));
-    assert(inv_outcome(s, 0, id));
-    assert(inv_chunk(s.engine, q, c));
-    assert(stream(s, id, 0) == r.stream);
-    assert(!r.request.ends(old));
-    assert(old.take(old.len() as int) =~= old);
     assert(inv_stream(r2)) by {
-        assert forall|m: int| 0 <= m < new.len()
-            implies !r2.request.ends(#[trigger] new.take(m)) by {
+        assert forall|m: int| 0 <= m < new.len() implies !r2.request.ends(
+            #[trigger] new.take(m),
+        ) by {
             assert(new.take(m) =~= old.take(m));
         }
         if c.sample {
             assert(outputs(r2) == outputs(r) + 1);
-            assert(r2.stream
-                == reference::<D>(r.weights, r.request.prompt, r.initial, outputs(r2)));
+            assert(r2.stream == reference::<D>(
+                r.weights,
+                r.request.prompt,
+                r.initial,
+                outputs(r2),
+            ));
         }
     }
     assert(inv_logits(r2)) by {
@@ -131,8 +120,9 @@ proof fn lemma_given_record<D: Kernels + Sampler>(
         }
     }
     assert(delivered_to(r2, s2.engine.seqs[id].need_from as int)) by {
-        assert forall|p: int| r2.request.logits_from <= p < s2.engine.seqs[id].need_from implies
-            #[trigger] r2.logits.dom().contains(p) by {
+        assert forall|p: int|
+            r2.request.logits_from <= p
+                < s2.engine.seqs[id].need_from implies #[trigger] r2.logits.dom().contains(p) by {
             if p < q.need_from {
                 assert(r.logits.dom().contains(p));
             }
@@ -152,7 +142,6 @@ pub proof fn lemma_system_commit<D: Kernels + Sampler>(
 {
     lemma_commit(s.engine, tokens);
     assert forall|id: int| #[trigger] s2.engine.has(id) implies inv_open_record(s2, id) by {
-        assert(inv_open_record(s, id));
         if gets(s, id) {
             lemma_given_record(s, tokens, s2, id);
         }
@@ -175,7 +164,6 @@ proof fn lemma_oldest_executed<D: Kernels + Sampler>(s: System<D>, id: int, n: n
     requires
         system_inv(s),
         1 <= n <= s.ran.len(),
-        s.engine.has(id),
         gets(s, id),
     ensures
         s.engine.plans[0].chunks[id].end() <= frontier(
@@ -185,9 +173,6 @@ proof fn lemma_oldest_executed<D: Kernels + Sampler>(s: System<D>, id: int, n: n
         ),
     decreases n,
 {
-    let plans = s.engine.plans;
-    assert(plans.take(n as int).drop_last() =~= plans.take(n - 1));
-    assert(plans.take(n as int).last() == plans[n - 1]);
     if n > 1 {
         lemma_oldest_executed(s, id, (n - 1) as nat);
         lemma_executed_grows(s, id, (n - 1) as nat);
@@ -212,19 +197,10 @@ proof fn lemma_commit_memory<D: Kernels + Sampler>(
         if committed(e, plan, slot) {
             let (id, p) = choose|id: int, p: int| #[trigger]
                 writes(e, plan, slot, id, p) && e.seqs[id].alive;
-            assert(writes(e, plan, slot, id, p) && e.seqs[id].alive);
             let q = e.seqs[id];
-            assert(inv_chunk(e, q, plan.chunks[id]));
             lemma_oldest_executed(s, id, s.ran.len());
             lemma_head(e.plans, id, q.computed, q.known);
             lemma_stream(s, id, s.ran.len());
-            assert((s.memory)(e.slot(id, slot.group, p)) == kv_value::<D>(
-                s.weights,
-                stream(s, id, s.ran.len()).tokens.take(p + 1),
-                slot.group,
-            ));
-        } else {
-            assert(e.content.dom().contains(slot));
         }
     }
 }
@@ -243,18 +219,12 @@ proof fn lemma_commit_executed<D: Kernels + Sampler>(
     let plans = s.engine.plans;
     assert forall|id: int, g: int, p: int|
         #![trigger s2.engine.slot(id, g, p)]
-        s2.engine.has(id) && s2.engine.seqs[id].alive && 0 <= g < s2.engine.groups()
-            && s2.engine.seqs[id].computed <= p < executed(s2, id) implies (s2.memory)(
-        s2.engine.slot(id, g, p),
-    ) == kv_value::<D>(s2.weights, stream(s2, id, s2.ran.len()).tokens.take(p + 1), g) by {
+        executed_row(s2, id, g, p) implies holds_kv(s2, s2.memory, id, g, p) by {
         let q = s.engine.seqs[id];
-        lemma_after_commit(s.engine, tokens, id);
         lemma_log_shift(s, tokens, s2, id);
         lemma_stream_shift(s, s2, id, (r - 1) as nat);
         lemma_shift_counts(plans.take(r), id, q.computed);
         assert(plans.take(r).drop_first() =~= s2.engine.plans.take(r - 1));
-        assert(heads(plans.take(r), id) == heads(plans, id));
-        assert(s2.engine.slot(id, g, p) == s.engine.slot(id, g, p));
     }
 }
 
@@ -272,8 +242,6 @@ proof fn lemma_log_shift<D: Kernels + Sampler>(
     ensures
         s2.log[id].stream == stream(s, id, 1),
 {
-    assert(inv_open_record(s, id));
-    assert(stream(s, id, 0) == s.log[id].stream);
     if !gets(s, id) {
         assert(stream(s, id, 1) == stream(s, id, 0));
     }
@@ -292,13 +260,8 @@ proof fn lemma_commit_outcomes<D: Kernels + Sampler>(
     assert forall|m: int, id: int|
         0 <= m < s2.ran.len() && #[trigger] s2.engine.plans[m].chunks.dom().contains(id)
             && s2.engine.seqs[id].alive implies inv_outcome(s2, m, id) by {
-        assert(s.engine.plans[m + 1].chunks.dom().contains(id));
-        assert(inv_chunk(s.engine, s.engine.seqs[id], s.engine.plans[m + 1].chunks[id]));
-        lemma_after_commit(s.engine, tokens, id);
         lemma_log_shift(s, tokens, s2, id);
         lemma_stream_shift(s, s2, id, m as nat);
-        assert(inv_outcome(s, m + 1, id));
-        assert(s2.ran[m] == s.ran[m + 1]);
     }
 }
 

@@ -59,26 +59,16 @@ pub proof fn lemma_quiet<D: Kernels + Sampler>(s: System<D>, s2: System<D>)
         system_inv(s2),
 {
     let n = s.ran.len();
-    assert forall|id: int| #[trigger] s2.engine.has(id) implies inv_open_record(s2, id) by {
-        assert(inv_open_record(s, id));
-    }
     assert(inv_executed(s2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger s2.engine.slot(id, g, p)]
-            s2.engine.has(id) && s2.engine.seqs[id].alive && 0 <= g < s2.engine.groups()
-                && s2.engine.seqs[id].computed <= p < executed(s2, id) implies (s2.memory)(
-            s2.engine.slot(id, g, p),
-        ) == kv_value::<D>(s2.weights, stream(s2, id, s2.ran.len()).tokens.take(p + 1), g) by {
+            executed_row(s2, id, g, p) implies holds_kv(s2, s2.memory, id, g, p) by {
             lemma_stream_frame(s, s2, id, n);
-            assert(rows_kept(s, s2, id));
-            assert(s2.engine.slot(id, g, p) == s.engine.slot(id, g, p));
         }
     }
     assert forall|m: int, id: int|
         0 <= m < s2.ran.len() && #[trigger] s2.engine.plans[m].chunks.dom().contains(id)
             && s2.engine.seqs[id].alive implies inv_outcome(s2, m, id) by {
-        assert(s2.engine.plans[m] == s.engine.plans[m]);
-        assert(s2.engine.has(id));
         assert(inv_outcome(s, m, id));
         lemma_stream_frame(s, s2, id, m as nat);
     }
@@ -93,10 +83,6 @@ pub proof fn lemma_idle(e: Engine, id: int, n: int, computed: nat)
         frontier(e.plans.take(n), id, computed) == computed,
 {
     let some = e.plans.take(n);
-    assert forall|m: int| 0 <= m < some.len() implies !(
-    #[trigger] some[m]).chunks.dom().contains(id) by {
-        assert(some[m] == e.plans[m]);
-    }
     lemma_no_chunks(some, id, computed, Seq::empty());
 }
 
@@ -104,21 +90,19 @@ pub proof fn lemma_idle(e: Engine, id: int, n: int, computed: nat)
 pub proof fn lemma_waiting_idle(e: Engine, id: int)
     requires
         inv(e),
-        e.has(id),
         e.seqs[id].seat is None,
     ensures
         !e.in_flight(id),
 {
-    if e.in_flight(id) {
-        let n = choose|n: int|
-            0 <= n < e.plans.len() && #[trigger] e.plans[n].chunks.dom().contains(id);
-        assert(inv_chunk(e, e.seqs[id], e.plans[n].chunks[id]));
-    }
 }
 
 /// Admit, Share, Preempt: the sequence has nothing in flight before and after.
 pub proof fn lemma_put_idle<D: Kernels + Sampler>(
-    s: System<D>, s2: System<D>, id: int, q2: Sequence)
+    s: System<D>,
+    s2: System<D>,
+    id: int,
+    q2: Sequence,
+)
     requires
         system_inv(s),
         inv(s2.engine),
@@ -171,11 +155,7 @@ pub proof fn lemma_system_grow<D: Kernels + Sampler>(
             p,
         ) == s.engine.slot(a, g, p) by {
             lemma_executed_covered(s.engine, a, s.ran.len() as int, g);
-            lemma_block_index(
-                s.engine.shape.block_size,
-                p,
-                s.engine.seqs[a].tables[g].len(),
-            );
+            lemma_block_index(s.engine.shape.block_size, p, s.engine.seqs[a].tables[g].len());
         }
     }
     lemma_quiet(s, s2);
@@ -215,30 +195,10 @@ pub proof fn lemma_system_add<D: Kernels + Sampler>(
 {
     let id = s.engine.next_id;
     let n = s.ran.len();
-    assert(!s.engine.has(id));
-    assert(!s2.engine.in_flight(id)) by {
-        if s2.engine.in_flight(id) {
-            let m = choose|m: int|
-                0 <= m < s.engine.plans.len()
-                    && #[trigger] s.engine.plans[m].chunks.dom().contains(id);
-            assert(s.engine.has(id));
-        }
-    }
-    assert forall|a: int| #[trigger] s2.engine.has(a) implies inv_open_record(s2, a) by {
-        if a != id {
-            assert(inv_open_record(s, a));
-        }
-    }
-    assert(inv_log(s2)) by {
-        lemma_new_record::<D>(s.weights, request, initial);
-    }
     assert(inv_executed(s2)) by {
         assert forall|a: int, g: int, p: int|
             #![trigger s2.engine.slot(a, g, p)]
-            s2.engine.has(a) && s2.engine.seqs[a].alive && 0 <= g < s2.engine.groups()
-                && s2.engine.seqs[a].computed <= p < executed(s2, a) implies (s2.memory)(
-            s2.engine.slot(a, g, p),
-        ) == kv_value::<D>(s2.weights, stream(s2, a, s2.ran.len()).tokens.take(p + 1), g) by {
+            executed_row(s2, a, g, p) implies holds_kv(s2, s2.memory, a, g, p) by {
             if a == id {
                 lemma_idle(s2.engine, id, n as int, 0);
             } else {
@@ -254,17 +214,6 @@ pub proof fn lemma_system_add<D: Kernels + Sampler>(
         assert(inv_outcome(s, m, a));
         lemma_stream_frame(s, s2, a, m as nat);
     }
-}
-
-pub proof fn lemma_new_record<D: Kernels + Sampler>(
-    weights: D::Weights,
-    request: Request,
-    initial: D::State,
-)
-    ensures
-        inv_record(new_record::<D>(weights, request, initial)),
-        delivered_to(new_record::<D>(weights, request, initial), request.logits_from as int),
-{
 }
 
 pub proof fn lemma_system_cancel<D: Kernels + Sampler>(s: System<D>, s2: System<D>)
@@ -289,21 +238,13 @@ pub proof fn lemma_system_cancel<D: Kernels + Sampler>(s: System<D>, s2: System<
     let r = s2.ran.len();
     let n = s.ran.len();
     assert(s2.engine.plans.take(r as int) =~= plans.take(r as int));
-    assert forall|id: int| #[trigger] s2.engine.has(id) implies inv_open_record(s2, id) by {
-        assert(inv_open_record(s, id));
-    }
     assert(inv_executed(s2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger s2.engine.slot(id, g, p)]
-            s2.engine.has(id) && s2.engine.seqs[id].alive && 0 <= g < s2.engine.groups()
-                && s2.engine.seqs[id].computed <= p < executed(s2, id) implies (s2.memory)(
-            s2.engine.slot(id, g, p),
-        ) == kv_value::<D>(s2.weights, stream(s2, id, s2.ran.len()).tokens.take(p + 1), g) by {
+            executed_row(s2, id, g, p) implies holds_kv(s2, s2.memory, id, g, p) by {
             lemma_stream_frame(s, s2, id, r);
-            assert(s2.engine.slot(id, g, p) == s.engine.slot(id, g, p));
             if r < n {
                 lemma_executed_grows(s, id, r);
-                lemma_stream(s, id, r);
                 lemma_executed_within(s, id, r);
                 lemma_stream_extends(s, id, r, p + 1);
             }
@@ -322,7 +263,6 @@ pub proof fn lemma_system_cancel<D: Kernels + Sampler>(s: System<D>, s2: System<
 pub proof fn lemma_executed_grows<D: Kernels + Sampler>(s: System<D>, id: int, n: nat)
     requires
         system_inv(s),
-        s.engine.has(id),
         s.engine.seqs[id].alive,
         n < s.ran.len(),
     ensures
@@ -334,7 +274,6 @@ pub proof fn lemma_executed_grows<D: Kernels + Sampler>(s: System<D>, id: int, n
 {
     let plans = s.engine.plans;
     assert(plans.take((n + 1) as int).drop_last() =~= plans.take(n as int));
-    assert(plans.take((n + 1) as int).last() == plans[n as int]);
     if plans[n as int].chunks.dom().contains(id) {
         crate::proofs::chains::lemma_chain_at(
             plans,
@@ -363,12 +302,10 @@ pub proof fn lemma_executed_within<D: Kernels + Sampler>(s: System<D>, id: int, 
 {
     let plans = s.engine.plans;
     let q = s.engine.seqs[id];
-    lemma_stream(s, id, n);
     if n > 0 {
         lemma_executed_within(s, id, (n - 1) as nat);
         lemma_stream(s, id, (n - 1) as nat);
         assert(plans.take(n as int).drop_last() =~= plans.take(n - 1));
-        assert(plans.take(n as int).last() == plans[n - 1]);
         crate::proofs::chains::lemma_chain_at(plans, id, q.computed, q.known, n - 1);
     }
 }
@@ -388,20 +325,6 @@ pub proof fn lemma_system_load<D: Kernels + Sampler>(
     ensures
         system_inv(s2),
 {
-    assert forall|id: int| #[trigger] s2.engine.has(id) implies inv_open_record(s2, id) by {
-        assert(inv_open_record(s, id));
-        lemma_new_record::<D>(weights, s.log[id].request, s.log[id].initial);
-    }
-    assert(inv_log(s2)) by {
-        assert forall|id: int| #[trigger] s2.log.dom().contains(id) implies id
-            < s2.engine.next_id && inv_record(s2.log[id]) by {
-            if s.engine.has(id) {
-                lemma_new_record::<D>(weights, s.log[id].request, s.log[id].initial);
-            }
-        }
-    }
-    assert(s2.engine.plans.take(0) =~= Seq::empty());
-    assert(inv_executed(s2));
 }
 
 /// All engine moves but Commit.
@@ -424,15 +347,9 @@ pub proof fn lemma_engine_moves<D: Kernels + Sampler>(
     match step {
         Step::Add { request } => lemma_system_add(s, s2, request, initial),
         Step::Fork { parent, logits_from } => {
-            lemma_system_add(
-                s,
-                s2,
-                Request { logits_from, ..e.seqs[parent].request },
-                initial,
-            );
+            lemma_system_add(s, s2, Request { logits_from, ..e.seqs[parent].request }, initial);
         },
         Step::Admit { id, .. } => {
-            lemma_waiting_idle(e, id);
             lemma_put_idle(s, s2, id, s2.engine.seqs[id]);
         },
         Step::Share { id, .. } => {

@@ -3,7 +3,6 @@ use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::proofs::engine::*;
 use crate::proofs::execute::*;
-use crate::proofs::steps_table::*;
 use crate::proofs::streams::*;
 use crate::proofs::system_inv::*;
 use crate::trusted::*;
@@ -16,41 +15,29 @@ pub proof fn lemma_index<D: Kernels + Sampler>(s: System<D>, id: int) -> (c: int
     requires
         system_inv(s),
         s.ran.len() < s.engine.plans.len(),
-        s.engine.plans[s.ran.len() as int].chunks.dom().contains(id),
+        next_plan(s).chunks.dom().contains(id),
     ensures
-        c == s.engine.plans[s.ran.len() as int].order.index_of(id),
+        c == next_plan(s).order.index_of(id),
         0 <= c < device_plan(s).len(),
-        s.engine.plans[s.ran.len() as int].order[c] == id,
-        device_plan(s)[c].first == s.engine.plans[s.ran.len() as int].chunks[id].first,
-        device_plan(s)[c].end() == s.engine.plans[s.ran.len() as int].chunks[id].end(),
-        device_plan(s)[c].logits_from == s.engine.plans[s.ran.len() as int].chunks[id].logits_from,
+        next_plan(s).order[c] == id,
+        device_plan(s)[c].first == next_plan(s).chunks[id].first,
+        device_plan(s)[c].end() == next_plan(s).chunks[id].end(),
+        device_plan(s)[c].logits_from == next_plan(s).chunks[id].logits_from,
 {
-    let plan = s.engine.plans[s.ran.len() as int];
-    assert(inv_order(plan));
-    let i = choose|i: int| 0 <= i < plan.order.len() && plan.order[i] == id;
-    assert(plan.order[i] == id);
+    let plan = next_plan(s);
     plan.order.index_of(id)
 }
 
-pub proof fn lemma_execute<D: Kernels + Sampler>(
-    s: System<D>,
-    x: Execution<D>,
-    s2: System<D>,
-)
+pub proof fn lemma_execute<D: Kernels + Sampler>(s: System<D>, x: Execution<D>, s2: System<D>)
     requires
         system_inv(s),
         executes(s, x, s2),
     ensures
         system_inv(s2),
 {
-    let e = s.engine;
     let n = s.ran.len();
     lemma_device_plan(s);
     D::contract(x);
-    assert(inv_log(s2));
-    assert forall|id: int| #[trigger] s2.engine.has(id) implies inv_open_record(s2, id) by {
-        assert(inv_open_record(s, id));
-    }
     assert(inv_memory(s2)) by {
         assert forall|slot: Slot| #[trigger] s2.engine.content.dom().contains(slot) implies (
         s2.memory)(slot) == kv_value::<D>(
@@ -64,10 +51,7 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(
     assert(inv_executed(s2)) by {
         assert forall|id: int, g: int, p: int|
             #![trigger s2.engine.slot(id, g, p)]
-            s2.engine.has(id) && s2.engine.seqs[id].alive && 0 <= g < s2.engine.groups()
-                && s2.engine.seqs[id].computed <= p < executed(s2, id) implies (s2.memory)(
-            s2.engine.slot(id, g, p),
-        ) == kv_value::<D>(s2.weights, stream(s2, id, s2.ran.len()).tokens.take(p + 1), g) by {
+            executed_row(s2, id, g, p) implies holds_kv(s2, s2.memory, id, g, p) by {
             lemma_executed_row(s, x, s2, id, g, p);
         }
     }
@@ -86,11 +70,7 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(
 }
 
 /// Slots with content keep it.
-proof fn lemma_content_kept<D: Kernels + Sampler>(
-    s: System<D>,
-    x: Execution<D>,
-    slot: Slot,
-)
+proof fn lemma_content_kept<D: Kernels + Sampler>(s: System<D>, x: Execution<D>, slot: Slot)
     requires
         ran_ok(s, x),
         s.engine.content.dom().contains(slot),
@@ -107,24 +87,9 @@ proof fn lemma_content_kept<D: Kernels + Sampler>(
         slot.group,
     ) != slot by {
         if 0 <= slot.group < e.groups() {
-            lemma_device_plan(s);
             lemma_place(e, n, device_plan(s), c, p, slot.group);
-            let id = e.plans[n].order[c];
-            assert(!e.content.dom().contains(e.slot(id, slot.group, p)));
-        } else {
-            lemma_group_in_range(s, slot);
         }
     }
-}
-
-/// Only slots of real groups have content.
-proof fn lemma_group_in_range<D: Kernels + Sampler>(s: System<D>, slot: Slot)
-    requires
-        system_inv(s),
-        s.engine.content.dom().contains(slot),
-    ensures
-        0 <= slot.group < s.engine.groups(),
-{
 }
 
 proof fn lemma_executed_row<D: Kernels + Sampler>(
@@ -138,33 +103,20 @@ proof fn lemma_executed_row<D: Kernels + Sampler>(
     requires
         ran_ok(s, x),
         s2 == (System { memory: x.after, ran: s.ran.push(outcome(s, x.logits)), ..s }),
-        s.engine.has(id),
-        s.engine.seqs[id].alive,
-        0 <= g < s.engine.groups(),
-        s.engine.seqs[id].computed <= p < executed(s2, id),
+        executed_row(s2, id, g, p),
     ensures
-        (x.after)(s.engine.slot(id, g, p)) == kv_value::<D>(
-            s.weights,
-            stream(s2, id, s2.ran.len()).tokens.take(p + 1),
-            g,
-        ),
+        holds_kv(s2, x.after, id, g, p),
 {
     let plans = s.engine.plans;
     let n = s.ran.len();
-    let known = s.engine.seqs[id].known;
     assert(plans.take((n + 1) as int).drop_last() =~= plans.take(n as int));
-    assert(plans.take((n + 1) as int).last() == plans[n as int]);
     lemma_stream_frame(s, s2, id, n);
-    lemma_stream(s, id, n);
     let tokens = stream(s, id, n).tokens;
     if plans[n as int].chunks.dom().contains(id) {
         let c = lemma_index(s, id);
         let first = device_plan(s)[c].first as int;
         let last = device_plan(s)[c].end() - 1;
-        assert(inv_chunk(s.engine, s.engine.seqs[id], plans[n as int].chunks[id]));
-        assert(is_row(device_plan(s), c, last));
         lemma_row_token(s, c, last);
-        lemma_kept(s.engine, id, g);
         if p < first {
             lemma_past_kept(s, x, id, g, p);
         } else {
@@ -180,14 +132,10 @@ proof fn lemma_executed_row<D: Kernels + Sampler>(
 }
 
 /// The new outcome is the reference's.
-proof fn lemma_new_outcome<D: Kernels + Sampler>(
-    s: System<D>,
-    x: Execution<D>,
-    id: int,
-)
+proof fn lemma_new_outcome<D: Kernels + Sampler>(s: System<D>, x: Execution<D>, id: int)
     requires
         ran_ok(s, x),
-        s.engine.plans[s.ran.len() as int].chunks.dom().contains(id),
+        next_plan(s).chunks.dom().contains(id),
         s.engine.seqs[id].alive,
     ensures
         ({
@@ -196,9 +144,8 @@ proof fn lemma_new_outcome<D: Kernels + Sampler>(
             let before = stream(s, id, s.ran.len());
             let new = outcome(s, x.logits);
             &&& forall|p: int|
-                c.first <= p < c.end() && c.logits_from <= p
-                    ==> #[trigger] new.logits[id][p - c.first]
-                    == logits_of::<D>(s.weights, before.tokens.take(p + 1))
+                c.first <= p < c.end() && c.logits_from <= p ==> #[trigger] new.logits[id][p
+                    - c.first] == logits_of::<D>(s.weights, before.tokens.take(p + 1))
             &&& c.sample ==> new.draws[id] == extend::<D>(
                 before,
                 logits_of::<D>(s.weights, before.tokens),
@@ -210,18 +157,14 @@ proof fn lemma_new_outcome<D: Kernels + Sampler>(
     let tokens = stream(s, id, s.ran.len()).tokens;
     let new = outcome(s, x.logits);
     let c = lemma_index(s, id);
-    let plan = device_plan(s);
-    assert(inv_chunk(s.engine, s.engine.seqs[id], chunk));
     assert forall|p: int|
         chunk.first <= p < chunk.end() && chunk.logits_from <= p implies #[trigger] new.logits[id][p
         - chunk.first] == logits_of::<D>(s.weights, tokens.take(p + 1)) by {
-        assert(is_row(plan, c, p));
         lemma_row_past(s, x, c, p);
         lemma_row_is_reference(s, x, c, p);
     }
     if chunk.sample {
         let last = chunk.end() - 1;
-        assert(is_row(plan, c, last));
         lemma_row_token(s, c, last);
         assert(tokens.take(last + 1) =~= tokens);
         assert(new.logits[id][last - chunk.first] == logits_of::<D>(s.weights, tokens));

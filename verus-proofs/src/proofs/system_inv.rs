@@ -26,8 +26,7 @@ pub open spec fn inv_stream<D: Kernels + Sampler>(r: Record<D>) -> bool {
     let tokens = r.stream.tokens;
     &&& tokens.len() >= r.request.prompt.len()
     &&& r.stream == reference::<D>(r.weights, r.request.prompt, r.initial, outputs(r))
-    &&& forall|m: int|
-        0 <= m < tokens.len() ==> !r.request.ends(#[trigger] tokens.take(m))
+    &&& forall|m: int| 0 <= m < tokens.len() ==> !r.request.ends(#[trigger] tokens.take(m))
     &&& r.finished == r.request.ends(tokens)
 }
 
@@ -53,9 +52,8 @@ pub open spec fn inv_record<D: Kernels + Sampler>(r: Record<D>) -> bool {
 }
 
 pub open spec fn inv_log<D: Kernels + Sampler>(s: System<D>) -> bool {
-    forall|id: int| #[trigger] s.log.dom().contains(id) ==> id < s.engine.next_id && inv_record(
-        s.log[id],
-    )
+    forall|id: int| #[trigger]
+        s.log.dom().contains(id) ==> id < s.engine.next_id && inv_record(s.log[id])
 }
 
 /// The log of a sequence in the engine is about that sequence.
@@ -93,14 +91,32 @@ pub open spec fn executed<D: Kernels + Sampler>(s: System<D>, id: int) -> nat {
     frontier(s.engine.plans.take(s.ran.len() as int), id, s.engine.seqs[id].computed)
 }
 
+/// Position `p` of sequence `id` is executed, but not yet committed.
+pub open spec fn executed_row<D: Kernels + Sampler>(s: System<D>, id: int, g: int, p: int) -> bool {
+    &&& s.engine.has(id) && s.engine.seqs[id].alive && 0 <= g < s.engine.groups()
+    &&& s.engine.seqs[id].computed <= p < executed(s, id)
+}
+
+/// `memory` has the reference's KV where position `p` of sequence `id` has its slot.
+pub open spec fn holds_kv<D: Kernels + Sampler>(
+    s: System<D>,
+    memory: spec_fn(Slot) -> D::Kv,
+    id: int,
+    g: int,
+    p: int,
+) -> bool {
+    memory(s.engine.slot(id, g, p)) == kv_value::<D>(
+        s.weights,
+        stream(s, id, s.ran.len()).tokens.take(p + 1),
+        g,
+    )
+}
+
 /// So is the KV of rows that are executed, but not yet committed.
 pub open spec fn inv_executed<D: Kernels + Sampler>(s: System<D>) -> bool {
     forall|id: int, g: int, p: int|
         #![trigger s.engine.slot(id, g, p)]
-        s.engine.has(id) && s.engine.seqs[id].alive && 0 <= g < s.engine.groups()
-            && s.engine.seqs[id].computed <= p < executed(s, id) ==> (s.memory)(
-            s.engine.slot(id, g, p),
-        ) == kv_value::<D>(s.weights, stream(s, id, s.ran.len()).tokens.take(p + 1), g)
+        executed_row(s, id, g, p) ==> holds_kv(s, s.memory, id, g, p)
 }
 
 /// What plan `n`, executed, left for sequence `id`: the reference's logits, and a faithful draw.

@@ -35,41 +35,6 @@ pub open spec fn ideal_launch<R: RowFunctions>(x: Launched<R>) -> Device<R> {
     }
 }
 
-/// Each slot has one writer, so the choice of one in `ideal_launch` is no choice.
-proof fn lemma_ideal_store<R: RowFunctions>(x: Launched<R>, c: int, p: int, s: Slot)
-    requires
-        plan_wf(x.shape, x.plan),
-        x.launch.kernel is Store,
-        0 <= x.launch.layer.group < x.shape.groups(),
-        x.stores_to(c, p, s),
-    ensures
-        (ideal_launch(x).memory)(s) == x.store(c, p, s),
-{
-    let g = x.launch.layer.group;
-    let (d, q) = choose|d: int, q: int| x.stores_to(d, q, s);
-    assert(x.stores_to(d, q, s));
-    if (d, q) != (c, p) {
-        assert(is_read(x.shape, x.plan, d, q, g));
-        assert(place(x.shape, x.plan, c, p, g) != place(x.shape, x.plan, d, q, g));
-    }
-}
-
-pub proof fn lemma_ideal_launch<R: RowFunctions>(x: Launched<R>)
-    requires
-        plan_wf(x.shape, x.plan),
-        x.launch.kernel is Store ==> 0 <= x.launch.layer.group < x.shape.groups(),
-        x.after == ideal_launch(x),
-    ensures
-        x.keeps_contract(),
-{
-    if x.launch.kernel is Store {
-        assert forall|c: int, p: int, s: Slot| #[trigger]
-            x.stores_to(c, p, s) implies (x.after.memory)(s) == x.store(c, p, s) by {
-            lemma_ideal_store(x, c, p, s);
-        }
-    }
-}
-
 /// Row functions that keep, as a number, a trace of what they were given.
 pub struct ToyLayers;
 
@@ -132,7 +97,6 @@ impl Launches for ToyLayers {
     }
 
     proof fn launch_contract(x: Launched<ToyLayers>) {
-        lemma_ideal_launch(x);
     }
 }
 
@@ -156,15 +120,6 @@ impl Layers for ToyLayers {
 
     proof fn program_ok() {
         let layers = two_layers();
-        assert forall|l: Layer| #[trigger] is_layer(Self::depths(), l) implies layers.contains(
-            l,
-        ) by {
-            if l.group == 0 {
-                assert(layers[0] == l);
-            } else {
-                assert(layers[1] == l);
-            }
-        }
         lemma_decoder_wf(layers, false, Self::depths());
     }
 }

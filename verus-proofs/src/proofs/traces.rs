@@ -28,19 +28,32 @@ pub proof fn lemma_moves_on(e: Engine, middle: Engine, step: Step, quiet: bool)
     let more = steps.push(step);
     assert(more.drop_last() =~= steps);
     assert(runs(e, more) && run(e, more) == after(middle, step));
-    assert(quiet ==> all_silent(more));
+}
+
+/// One step keeps the invariant.
+pub proof fn lemma_step_inv(e: Engine, step: Step)
+    requires
+        inv(e),
+        enabled(e, step),
+    ensures
+        inv(after(e, step)),
+{
+    lemma_step(e, step, after(e, step));
 }
 
 /// One silent step.
 pub proof fn lemma_silent_step(e: Engine, step: Step)
     requires
+        inv(e),
         enabled(e, step),
         silent(step),
     ensures
         rearranges(e, after(e, step)),
+        inv(after(e, step)),
 {
     lemma_stays(e);
     lemma_moves_on(e, e, step, true);
+    lemma_step_inv(e, step);
 }
 
 pub proof fn lemma_moves_trans(e: Engine, middle: Engine, e2: Engine, quiet: bool)
@@ -65,7 +78,6 @@ proof fn lemma_append(e: Engine, middle: Engine, steps: Seq<Step>, quiet: bool)
     decreases steps.len(),
 {
     if steps.len() > 0 {
-        assert(quiet ==> silent(steps[steps.len() - 1]));
         lemma_append(e, middle, steps.drop_last(), quiet);
         lemma_moves_on(e, run(middle, steps.drop_last()), steps.last(), quiet);
     }
@@ -136,19 +148,6 @@ pub proof fn lemma_takes_blocks(e: Engine, id: int, g: int, blocks: Seq<int>) ->
     let few = blocks.drop_last();
     let b = blocks.last();
     let e1 = lemma_takes_blocks(e, id, g, few);
-    assert(blocks[blocks.len() - 1] == b);
-    assert(!e1.held(g, b)) by {
-        if e1.held(g, b) {
-            let (a, i) = choose|a: int, i: int| #[trigger]
-                e1.block(a, g, i) == b && e1.has_block(a, g, i);
-            if a == id && i >= s.tables[g].len() {
-                assert(few[i - s.tables[g].len()] == b);
-                assert(blocks[i - s.tables[g].len()] == b);
-            } else {
-                assert(e.has_block(a, g, i) && e.block(a, g, i) == b);
-            }
-        }
-    }
     let e2 = if e1.registered.dom().contains((g, b)) {
         let step = Step::Evict { group: g, block: b };
         lemma_moves_on(e, e1, step, true);
@@ -156,13 +155,6 @@ pub proof fn lemma_takes_blocks(e: Engine, id: int, g: int, blocks: Seq<int>) ->
     } else {
         e1
     };
-    assert forall|a: int, i: int| #[trigger] e2.block(a, g, i) == b implies !e2.has_block(
-        a,
-        g,
-        i,
-    ) by {
-        assert(e1.block(a, g, i) == b);
-    }
     let step = Step::Grow { id, group: g, block: b };
     lemma_moves_on(e, e2, step, true);
     assert(s.tables.update(g, s.tables[g] + few).update(g, (s.tables[g] + few).push(b))
@@ -236,7 +228,6 @@ pub proof fn lemma_takes_gains(e: Engine, id: int, gains: Seq<Seq<int>>, n: int)
     decreases n,
 {
     let s = e.seqs[id];
-    assert(inv_sequence(e, s));
     if n == 0 {
         lemma_stays(e);
         assert(gained(s, gains, n).tables =~= s.tables);
@@ -246,15 +237,6 @@ pub proof fn lemma_takes_gains(e: Engine, id: int, gains: Seq<Seq<int>>, n: int)
     let g = n - 1;
     let e1 = lemma_takes_gains(e, id, gains, g);
     let new = gains[g];
-    assert(unheld(e, g, new));
-    assert forall|k: int| 0 <= k < new.len() implies 0 <= #[trigger] new[k] < e1.shape.num_blocks[g]
-        && !e1.held(g, new[k]) by {
-        if e1.held(g, new[k]) {
-            let (a, i) = choose|a: int, i: int| #[trigger]
-                e1.block(a, g, i) == new[k] && e1.has_block(a, g, i);
-            assert(e.block(a, g, i) == new[k] && e.has_block(a, g, i));
-        }
-    }
     lemma_moves_inv(e, e1, true);
     let e2 = lemma_takes_blocks(e1, id, g, new);
     lemma_moves_trans(e, e1, e2, true);
@@ -282,7 +264,6 @@ pub proof fn lemma_slides(e: Engine, id: int, g: int, n: nat) -> (e2: Engine)
     decreases n - e.seqs[id].freed[g],
 {
     let s = e.seqs[id];
-    assert(inv_sequence(e, s));
     if n == s.freed[g] {
         lemma_stays(e);
         assert(s.freed.update(g, n) =~= s.freed);
@@ -293,7 +274,6 @@ pub proof fn lemma_slides(e: Engine, id: int, g: int, n: nat) -> (e2: Engine)
     lemma_block_starts(e.shape.block_size, fewer, n as int);
     let e1 = lemma_slides(e, id, g, fewer);
     let step = Step::Slide { id, group: g };
-    assert(e1.seqs[id].freed[g] == fewer);
     lemma_moves_on(e, e1, step, true);
     assert(s.freed.update(g, fewer).update(g, n) =~= s.freed.update(g, n));
     assert(after(e1, step).seqs =~= e.put(id, freed_to(s, g, n)).seqs);
@@ -334,7 +314,6 @@ pub proof fn lemma_slides_all(e: Engine, id: int, freed: Seq<nat>, n: int) -> (e
     decreases n,
 {
     let s = e.seqs[id];
-    assert(inv_sequence(e, s));
     if n == 0 {
         lemma_stays(e);
         assert(freed_as(s, freed, n).freed =~= s.freed);
@@ -414,9 +393,7 @@ pub proof fn lemma_registers(
             id,
             i,
         ) == cache(g, b)->0;
-    assert(registrable(e, g, b, cache(g, b)->0));
     let step = Step::Register { id, group: g, index: i };
-    assert(e1.has_block(id, g, i) && e1.block(id, g, i) == b);
     lemma_moves_on(e, e1, step, true);
     after(e1, step)
 }

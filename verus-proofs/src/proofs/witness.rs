@@ -280,9 +280,9 @@ proof fn part_finished() -> (w: Walk)
         w.kinds =~= set![0int, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15],
         shows(w.engine(), 2, Map::empty(), Seq::empty(), Map::empty()),
 {
-    let (w, t) = part_mixed();
+    let (w, _) = part_mixed();
     let w = lemma_move(w, Step::Abort { id: 1 });
-    let (w, tokens) = lemma_commit_drawn(w);
+    let (w, _) = lemma_commit_drawn(w);
     assert(w.engine().plans =~= Seq::empty());
     let e = w.engine();
     assert(e.has(0) && e.seqs[0].freed[0] == 0);
