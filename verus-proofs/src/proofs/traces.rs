@@ -111,18 +111,23 @@ proof fn lemma_run_inv(e: Engine, steps: Seq<Step>)
     }
 }
 
+/// Blocks of group `g` that no table has.
+pub open spec fn unheld(e: Engine, g: int, blocks: Seq<int>) -> bool {
+    &&& blocks.no_duplicates()
+    &&& forall|k: int|
+        0 <= k < blocks.len() ==> 0 <= #[trigger] blocks[k] < e.shape.num_blocks[g] && !e.held(
+            g,
+            blocks[k],
+        )
+}
+
 /// A block table gets `blocks`, which no table has; those that are cached are evicted for it.
 pub proof fn lemma_takes_blocks(e: Engine, id: int, g: int, blocks: Seq<int>) -> (e2: Engine)
     requires
         inv(e),
         e.has(id) && e.seqs[id].seat is Some,
         0 <= g < e.groups(),
-        blocks.no_duplicates(),
-        forall|k: int|
-            0 <= k < blocks.len() ==> 0 <= #[trigger] blocks[k] < e.shape.num_blocks[g] && !e.held(
-                g,
-                blocks[k],
-            ),
+        unheld(e, g, blocks),
     ensures
         rearranges(e, e2),
         e2 == (Engine {
@@ -193,16 +198,6 @@ pub open spec fn gained(s: Sequence, gains: Seq<Seq<int>>, n: int) -> Sequence {
             },
     );
     Sequence { tables, ..s }
-}
-
-/// Blocks of group `g` that no table has.
-pub open spec fn unheld(e: Engine, g: int, blocks: Seq<int>) -> bool {
-    &&& blocks.no_duplicates()
-    &&& forall|k: int|
-        0 <= k < blocks.len() ==> 0 <= #[trigger] blocks[k] < e.shape.num_blocks[g] && !e.held(
-            g,
-            blocks[k],
-        )
 }
 
 /// The tables of sequence `id` get `gains`, in the first `n` groups.
