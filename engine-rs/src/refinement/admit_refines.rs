@@ -116,7 +116,6 @@ proof fn lemma_hit_seats(a: Scheduler, b: Scheduler, l: Link, i: int, k: nat) ->
         assert(ints(tokens.take((n + 1) * size)) =~= ints(tokens).take((n + 1) * size));
         assert(a.groups@[g].cached(table[n] as int) is Some);
         assert(cache_of(a.groups@, g, table[n] as int) is Some);
-        assert(e.registered.dom().contains((g, table[n] as int)));
     }
     model::Step::Admit { id, seat, blocks }
 }

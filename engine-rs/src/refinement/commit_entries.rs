@@ -126,7 +126,6 @@ proof fn lemma_committed_upto(a: Scheduler, b: Scheduler, c: Scheduler, k: int, 
         } else if b.groups@[g].cached(x) != a.groups@[g].cached(x) {
             let j = choose|j: int|
                 0 <= j < k && sealed_by(a, #[trigger] q[j], g, x, b.groups@[g].cached(x));
-            assert(sealed_by(a, q[j], g, x, c.groups@[g].cached(x)));
         }
     }
 }

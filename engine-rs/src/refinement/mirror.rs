@@ -99,9 +99,7 @@ pub proof fn lemma_updated(a: Seq<LayerGroup>, b: Seq<LayerGroup>, l: Link, p: P
                 t[g],
                 s,
                 i,
-            ) == #[trigger] b[g].seat(s).table[i] by {
-                assert(a[g].seat(s).table[i] == b[g].seat(s).table[i]);
-            }
+            ) == #[trigger] b[g].seat(s).table[i] by {}
         }
     }
 }
@@ -168,7 +166,6 @@ pub proof fn lemma_logged(a: LayerGroup, b: LayerGroup, seat: u32, m: int)
                 assert(a.seat(s).table[i] == b.seat(s).table[i]);
             } else if i < m {
                 assert(w.take(m)[i] == v.take(m)[i]);
-                assert(a.seat(s).table[i] == w[i]);
             }
         }
     }
@@ -221,7 +218,6 @@ pub proof fn lemma_relogged(a: LayerGroup, b: LayerGroup, seat: u32)
             == #[trigger] b.seat(s).table[i] by {
             assert(b.seat(s) == a.seat(s));
             lemma_shown_appended(a.updates(), t, seat, v, 0, v.len() as int, s, i);
-            assert(a.seat(s).table[i] == b.seat(s).table[i]);
         }
     }
 }

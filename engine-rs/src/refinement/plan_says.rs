@@ -203,9 +203,8 @@ proof fn lemma_emitted(a: Scheduler, b: Scheduler, l: Link, p: Plan)
         }
     }
     assert forall|g: int| 0 <= g < b.groups@.len() implies m.engine.shape.num_blocks[g] == (
-    #[trigger] b.groups@[g]).num_blocks() && m.engine.shape.windows[g] == b.groups@[g].window() by {
-        assert(group_taken(a.groups@[g], b.groups@[g], p.updates@[g]));
-    }
+    #[trigger] b.groups@[g]).num_blocks() && m.engine.shape.windows[g]
+        == b.groups@[g].window() by {}
 }
 
 /// What is linked with an engine whose updates were all taken has the tables of the plan.
@@ -237,7 +236,6 @@ proof fn lemma_tables_reach(s: Scheduler, l: Link, p: Plan)
             assert(s.queue@[first + k].seat == s.seqs@[e.seq as int].seat);
             assert(group_ok(s.config, s.groups@[g]));
             assert(mirrors_seat(s.groups@[g], t[g], e.seat as int));
-            assert(s.groups@[g].seat(e.seat as int).table[i] == plan.chunks[id].tables[g][i]);
         }
     }
 }

@@ -36,14 +36,11 @@ pub proof fn lemma_step(e: Engine, step: Step, e2: Engine)
         Step::Slide { id, group } => lemma_slide(e, id, group),
         Step::Schedule { plan } => lemma_schedule(e, plan),
         Step::Commit { tokens } => lemma_commit(e, tokens),
-        Step::Cancel => {},
         Step::Register { id, group, index } => lemma_register(e, id, group, index),
-        Step::Evict { group, block } => {},
         Step::Preempt { id } => lemma_preempt(e, id),
         Step::Abort { id } => lemma_abort(e, id),
-        Step::Finish { id } => lemma_finish(e, id),
-        Step::Reset => lemma_reset(e),
         Step::Load { restart } => lemma_load(e, restart),
+        Step::Cancel | Step::Evict { .. } | Step::Finish { .. } | Step::Reset => {},
     }
 }
 

@@ -103,8 +103,6 @@ pub proof fn lemma_past_kept<D: Kernels + Sampler>(
     lemma_unwritten(s, x, slot);
     if p < q.computed {
         lemma_stream(s, id, s.ran.len());
-        assert(e.content.dom().contains(slot));
-        assert(e.content[slot] == position_prefix(q, p));
     }
 }
 
@@ -221,7 +219,6 @@ pub proof fn lemma_row_is_reference<D: Kernels + Sampler>(
             lemma_kv_at::<D>(s.weights, past, q);
             assert(past.take(q + 1) =~= tokens.take(q + 1));
             lemma_place(s.engine, n, plan, c, q, g);
-            assert(holds_kv(s, x.after, id, g, q));
         }
     }
     D::forward_sees_windows(s.weights, read, kv, tokens[p]);
@@ -257,7 +254,6 @@ pub proof fn lemma_rows_kv<D: Kernels + Sampler>(
     } else {
         lemma_row_past(s, x, c, p);
         lemma_row_is_reference(s, x, c, p);
-        assert((x.after)(place(s.engine.shape, plan, c, p, g)) == x.row(c, p).0[g]);
     }
 }
 

@@ -191,11 +191,6 @@ pub proof fn lemma_ideal<D: Model>(
             lemma_ideal_len::<D>(w, shape, before, plan, c, p as nat, 0);
         }
     }
-    assert forall|s: Slot|
-        (forall|c: int, p: int| #[trigger]
-            is_row(plan, c, p) ==> place(shape, plan, c, p, s.group) != s) implies #[trigger] after(
-        s,
-    ) == before(s) by {}
 }
 
 /// What a row sees of the past as read from the ideal memory.

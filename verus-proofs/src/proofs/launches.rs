@@ -265,9 +265,6 @@ proof fn lemma_row_step<R: Layers>(
         }
     }
     if headed(program, k + 1) && p >= x.plan[c].logits_from && !(launch.kernel is Head) {
-        let m = choose|m: int| 0 <= m < k + 1 && (#[trigger] program[m]).kernel is Head;
-        assert(program[m].kernel is Head);
-        assert(headed(program, k));
     }
 }
 

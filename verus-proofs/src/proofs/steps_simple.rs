@@ -1,5 +1,6 @@
-//! Steps that touch neither block tables nor content: Add, Fork, Abort, Cancel, Register, Evict,
-//! Reset, and those that give everything of a sequence up: Preempt, Finish, Load.
+//! Steps that touch neither block tables nor content: Add, Fork, Abort, Register, and those that give
+//! everything of a sequence up: Preempt, Load. (Of Cancel, Evict, Reset and Finish there is nothing
+//! to say but their definitions.)
 use crate::model::*;
 use crate::proofs::blocks::*;
 use crate::trusted::*;
@@ -116,18 +117,9 @@ pub proof fn lemma_register(e: Engine, id: int, group: int, index: int)
                 let whole = s.known.take((index + 1) * size);
                 assert(whole.take(whole.len() - size + o + 1) =~= s.known.take(p + 1));
             } else {
-                assert(e.registered.dom().contains((g, k)));
             }
         }
     }
-}
-
-pub proof fn lemma_reset(e: Engine)
-    requires
-        inv(e),
-    ensures
-        inv(after(e, Step::Reset)),
-{
 }
 
 pub proof fn lemma_preempt(e: Engine, id: int)
@@ -140,15 +132,6 @@ pub proof fn lemma_preempt(e: Engine, id: int)
     let e2 = after(e, Step::Preempt { id });
     lemma_not_in_flight(e, id, 0, e.seqs[id].known);
     lemma_none_freed(e2, e2.seqs[id]);
-}
-
-pub proof fn lemma_finish(e: Engine, id: int)
-    requires
-        inv(e),
-        enabled(e, Step::Finish { id }),
-    ensures
-        inv(after(e, Step::Finish { id })),
-{
 }
 
 pub proof fn lemma_load(e: Engine, restart: bool)

@@ -74,7 +74,6 @@ pub proof fn lemma_admit(e: Engine, id: int, seat: int, blocks: Seq<Seq<int>>)
             assert(whole.take(whole.len() - size + o + 1) =~= s.known.take(p + 1));
         }
     }
-    assert(reusable(e, s, blocks[0].len()));
     lemma_admitted(e, id, seat, blocks, count);
 }
 
@@ -174,7 +173,6 @@ pub proof fn lemma_grow(e: Engine, id: int, group: int, block: int)
             #![trigger e2.plans[n].chunks.dom().contains(a), e2.slot(a, g, p)]
             row_in_flight(e2, n, a, g, p) implies !e2.content.dom().contains(e2.slot(a, g, p)) by {
             lemma_pinned_covers(e, n, a, g);
-            assert(e2.slot(a, g, p) == e.slot(a, g, p));
         }
     }
 }

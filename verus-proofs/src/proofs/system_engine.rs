@@ -69,7 +69,6 @@ pub proof fn lemma_quiet<D: Kernels + Sampler>(s: System<D>, s2: System<D>)
     assert forall|m: int, id: int|
         0 <= m < s2.ran.len() && #[trigger] s2.engine.plans[m].chunks.dom().contains(id)
             && s2.engine.seqs[id].alive implies inv_outcome(s2, m, id) by {
-        assert(inv_outcome(s, m, id));
         lemma_stream_frame(s, s2, id, m as nat);
     }
 }
@@ -210,8 +209,6 @@ pub proof fn lemma_system_add<D: Kernels + Sampler>(
     assert forall|m: int, a: int|
         0 <= m < s2.ran.len() && #[trigger] s2.engine.plans[m].chunks.dom().contains(a)
             && s2.engine.seqs[a].alive implies inv_outcome(s2, m, a) by {
-        assert(a != id);
-        assert(inv_outcome(s, m, a));
         lemma_stream_frame(s, s2, a, m as nat);
     }
 }
@@ -253,8 +250,6 @@ pub proof fn lemma_system_cancel<D: Kernels + Sampler>(s: System<D>, s2: System<
     assert forall|m: int, id: int|
         0 <= m < s2.ran.len() && #[trigger] s2.engine.plans[m].chunks.dom().contains(id)
             && s2.engine.seqs[id].alive implies inv_outcome(s2, m, id) by {
-        assert(s2.engine.plans[m] == plans[m]);
-        assert(inv_outcome(s, m, id));
         lemma_stream_frame(s, s2, id, m as nat);
     }
 }
@@ -310,23 +305,6 @@ pub proof fn lemma_executed_within<D: Kernels + Sampler>(s: System<D>, id: int, 
     }
 }
 
-/// New weights: nothing of the old survives.
-pub proof fn lemma_system_load<D: Kernels + Sampler>(
-    s: System<D>,
-    s2: System<D>,
-    restart: bool,
-    initial: D::State,
-    weights: D::Weights,
-)
-    requires
-        system_inv(s),
-        inv(s2.engine),
-        engine_moves(s, Step::Load { restart }, initial, weights, s2),
-    ensures
-        system_inv(s2),
-{
-}
-
 /// All engine moves but Commit.
 pub proof fn lemma_engine_moves<D: Kernels + Sampler>(
     s: System<D>,
@@ -359,7 +337,6 @@ pub proof fn lemma_engine_moves<D: Kernels + Sampler>(
         Step::Grow { id, group, block } => lemma_system_grow(s, s2, id, group, block),
         Step::Slide { .. } => lemma_quiet(s, s2),
         Step::Schedule { plan } => lemma_system_schedule(s, s2, plan),
-        Step::Commit { tokens } => {},
         Step::Cancel => lemma_system_cancel(s, s2),
         Step::Register { .. } => lemma_quiet(s, s2),
         Step::Evict { .. } => lemma_quiet(s, s2),
@@ -367,7 +344,7 @@ pub proof fn lemma_engine_moves<D: Kernels + Sampler>(
         Step::Abort { .. } => lemma_quiet(s, s2),
         Step::Finish { .. } => lemma_quiet(s, s2),
         Step::Reset => lemma_quiet(s, s2),
-        Step::Load { restart } => lemma_system_load(s, s2, restart, initial, weights),
+        Step::Commit { .. } | Step::Load { .. } => {},
     }
 }
 

@@ -61,7 +61,6 @@ pub proof fn lemma_execute<D: Kernels + Sampler>(s: System<D>, x: Execution<D>, 
                 && s2.engine.seqs[id].alive implies inv_outcome(s2, m, id) by {
             lemma_stream_frame(s, s2, id, m as nat);
             if m < n {
-                assert(inv_outcome(s, m, id));
             } else {
                 lemma_new_outcome(s, x, id);
             }
@@ -127,7 +126,6 @@ proof fn lemma_executed_row<D: Kernels + Sampler>(
         assert(stream(s2, id, n + 1).tokens.take(p + 1) =~= tokens.take(p + 1));
     } else {
         lemma_past_kept(s, x, id, g, p);
-        assert(stream(s2, id, n + 1) == stream(s2, id, n));
     }
 }
 

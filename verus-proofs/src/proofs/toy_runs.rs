@@ -128,7 +128,6 @@ pub proof fn lemma_move(w: Walk, step: Step) -> (v: Walk)
     assert(engine_moves(s, step, 0, 0, s2));
     assert(can_move(s, step));
     let v = lemma_push(w, s2);
-    assert(engine_step(s, s2, kind(step)));
     assert(moves(v.run, w.run.len() - 1, kind(step)));
     reveal(witnessed);
     Walk { kinds: w.kinds.insert(kind(step)), ..v }

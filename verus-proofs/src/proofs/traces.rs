@@ -175,9 +175,6 @@ pub proof fn lemma_takes_blocks(e: Engine, id: int, g: int, blocks: Seq<int>) ->
             let j = blocks.index_of(k.1);
             assert(j < few.len() ==> few[j] == k.1);
         }
-        if few.contains(k.1) {
-            assert(blocks[few.index_of(k.1)] == k.1);
-        }
     }
     e3
 }
