@@ -208,6 +208,7 @@ impl Engine {
             },
             out.1 is None ==> out.0.state().plans@ == self.state().plans@,
             progressed(self.state(), out.0.state(), out.1 is Some),
+            out.1 is Some ==> out.0.state().slid_since(&self.state()),
             answers(self.link(), Call::Schedule { plan: out.1 }, out.0.link()),
     {
         proof {

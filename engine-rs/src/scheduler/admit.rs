@@ -29,6 +29,7 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             final(self).only_seq(old(self), old(self).waiting@[0] as int),
+            final(self).still_see(old(self)),
             final(self).running@ == old(self).running@.push(old(self).waiting@[0]),
             final(self).waiting@ == old(self).waiting@.drop_first(),
             final(self).queue == old(self).queue,
@@ -102,6 +103,7 @@ impl Scheduler {
         proof {
             lemma_took_seat(before, *self, i as int, k as nat);
             lemma_admit_refines(before, *self, i as int, k as nat);
+            before.lemma_still_see(*self, i as int, seat as int);
         }
     }
 

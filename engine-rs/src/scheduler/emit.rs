@@ -19,6 +19,7 @@ impl Scheduler {
             final(self).inv(),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             updates_taken(old(self).groups@, final(self).groups@, p.updates@),
+            final(self).still_see(old(self)),
             final(self).plan_wf(p),
             p.id == old(self).next_plan,
             p.seats@.len() == old(self).draft,
@@ -90,6 +91,7 @@ impl Scheduler {
             final(self).inv(),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             updates_taken(old(self).groups@, final(self).groups@, updates@),
+            final(self).still_see(old(self)),
     {
         let ghost before = *self;
         let mut updates: Vec<Updates> = Vec::with_capacity(self.groups.len());
@@ -127,6 +129,7 @@ impl Scheduler {
         }
         proof {
             lemma_same_seats(before, *self);
+            before.lemma_still_see(*self, -1, -1);
         }
         updates
     }

@@ -27,6 +27,7 @@ mod retire;
 mod rows;
 mod schedule;
 mod seats;
+mod seen;
 mod share;
 mod slide;
 mod spec;
@@ -45,5 +46,5 @@ pub use {
     admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, progress::*, proof::*,
     proof_admit::*, proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*,
     proof_reserve::*, proof_seats::*, relog::*, reserve::*, retire::*, rows::*, schedule::*,
-    seats::*, share::*, slide::*, waiting::*,
+    seats::*, seen::*, share::*, slide::*, waiting::*,
 };

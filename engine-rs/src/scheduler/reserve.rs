@@ -41,6 +41,7 @@ impl Scheduler {
             refines(*old(self), *final(self)),
             !ok ==> !old(self).alone(i as int),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
+            final(self).still_see(old(self)),
             ok ==> final(self).covers(i as int, to as int),
     {
         let ghost before = *self;
@@ -52,6 +53,7 @@ impl Scheduler {
         proof {
             lemma_grew(before, *self, i as int);
             lemma_grow_refines(before, *self, i as int);
+            before.lemma_still_see(*self, i as int, seat as int);
             if !ok && before.alone(i as int) {
                 before.lemma_alone_fits(i as int, to, blocks as int);
                 let g = choose|g: int|
@@ -90,6 +92,7 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             final(self).same_work(old(self)),
+            final(self).still_see(old(self)),
             final(self).draft_within(k as int),
             k < final(self).running@.len() <= old(self).running@.len(),
             final(self).running@ == old(self).running@.take(final(self).running@.len() as int),
@@ -116,6 +119,7 @@ impl Scheduler {
                 self.inv(),
                 refines(before, *self),
                 self.same_work(&before),
+                self.still_see(&before),
                 self.draft_within(k as int),
                 k < self.running@.len() <= before.running@.len(),
                 self.running@ == before.running@.take(self.running@.len() as int),
@@ -162,6 +166,8 @@ impl Scheduler {
                 lemma_refines_trans(before, prev, *self);
                 assert(self.running@ =~= before.running@.take(self.running@.len() as int));
                 self.lemma_draft_kept(prev, k as int);
+                let y = prev.running@.last() as int;
+                prev.lemma_still_see(*self, y, prev.seqs@[y].seat as int);
                 if before.settled() {
                     prev.lemma_settled_kept(*self, prev.running@.last() as int);
                 }

@@ -68,6 +68,7 @@ impl Scheduler {
                 final(self).groups@,
                 old(self).seqs@[i as int].seat as int,
             ),
+            final(self).still_see(old(self)),
             final(self).running == old(self).running,
             final(self).waiting == old(self).waiting,
             final(self).plans == old(self).plans,
@@ -116,6 +117,7 @@ impl Scheduler {
         dirty_all(Ghost(before.config), &mut self.groups, e.seat, from, to);
         proof {
             before.lemma_dirtied(*self, i as int, from as int);
+            before.lemma_still_see(*self, i as int, e.seat as int);
             lemma_unseen(before, *self);
         }
     }

@@ -26,6 +26,7 @@ impl Scheduler {
                 linked(*old(self), l) ==> schedules(*final(self), l, p),
             progressed(*old(self), *final(self), plan is Some),
             old(self).settled() ==> final(self).settled(),
+            plan is Some ==> final(self).slid_since(old(self)),
             plan matches Some(p) ==> {
                 &&& final(self).plan_wf(p)
                 &&& p.id == old(self).next_plan
@@ -51,6 +52,7 @@ impl Scheduler {
         proof {
             self.lemma_same_plan(before, plan);
             lemma_schedules(*old(self), chosen, before, *self, plan);
+            chosen.lemma_slid_since(before, *self, *old(self));
         }
         Some(plan)
     }
@@ -68,6 +70,7 @@ impl Scheduler {
             final(self).plans == old(self).plans,
             final(self).next_plan == old(self).next_plan,
             old(self).settled() ==> final(self).settled(),
+            final(self).slid_since(old(self)),
             old(self).idle() && unfinished(*old(self)) ==> final(self).draft > 0,
             old(self).eldest_ready() && final(self).draft > 0 ==> final(self).eldest_served(
                 *old(self),
@@ -78,6 +81,8 @@ impl Scheduler {
         let (left, clear) = self.schedule_running(self.config.max_batched_tokens);
         proof {
             lemma_refines_trans(*old(self), slid, *self);
+            assert(slid.see_their_blocks(self.running@.len() as int));
+            reveal(Scheduler::slid_since);
             if old(self).idle() && unfinished(*old(self)) && old(self).running@.len() == 0 {
                 let i = choose|i: int|
                     0 <= i < old(self).seqs@.len() && ((#[trigger] old(
@@ -95,6 +100,10 @@ impl Scheduler {
             self.schedule_waiting(left);
             proof {
                 lemma_refines_trans(*old(self), before, *self);
+                assert forall|k: int| 0 <= k < before.running@.len() implies (
+                #[trigger] self.running@[k]) == before.running@[k] by {
+                    assert(self.running@.take(before.running@.len() as int)[k] == self.running@[k]);
+                }
                 if old(self).eldest_ready() {
                     before.lemma_still_served(*self, *old(self));
                 }
@@ -116,6 +125,7 @@ impl Scheduler {
                 next_plan: (old(self).next_plan + 1) as u64,
                 ..*old(self)
             }),
+            final(self).still_see(old(self)),
             final(self).plans@ == old(self).plans@.push(
                 PlanRecord { id: old(self).next_plan, entries: old(self).draft },
             ),
@@ -131,6 +141,7 @@ impl Scheduler {
                 PlanRecord { id: before.next_plan, entries: before.draft },
             );
             assert(span(self.queue@, self.queue@.len() as int) == 0);
+            before.lemma_still_see(*self, -1, -1);
         }
     }
 
@@ -158,6 +169,9 @@ impl Scheduler {
             final(self).next_plan == old(self).next_plan,
             final(self).draft_within(final(self).running@.len() as int),
             final(self).draft_rows + r.0 == budget,
+            final(self).running@.len() <= old(self).running@.len(),
+            final(self).running@ == old(self).running@.take(final(self).running@.len() as int),
+            final(self).still_see(old(self)),
             r.1 ==> final(self).running@.len() == old(self).running@.len(),
             !r.1 ==> final(self).left_out() || final(self).running@.len() < old(
                 self,
@@ -192,6 +206,8 @@ impl Scheduler {
                 k <= self.running@.len() <= count,
                 left <= budget,
                 self.draft_rows + left == budget,
+                self.running@ == old(self).running@.take(self.running@.len() as int),
+                self.still_see(old(self)),
                 clear <==> self.running@.len() == count,
                 old(self).settled() ==> self.settled(),
                 count == old(self).running@.len(),

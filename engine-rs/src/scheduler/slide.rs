@@ -24,13 +24,6 @@ pub open spec fn slid_unseen(
     &&& seen_only(b, seat, computed, block_size)
 }
 
-/// The seat has no block that a row from position `computed` on does not see, before its last
-/// sealed one.
-pub open spec fn seen_only(g: LayerGroup, seat: int, computed: int, block_size: u32) -> bool {
-    let v = g.seat(seat);
-    first_seen(g.window(), computed) < (v.freed + 1) * block_size || v.freed + 1 >= v.sealed
-}
-
 /// Leading blocks that no row from position `computed` on sees.
 fn unseen_blocks(window: usize, computed: u32, block_size: u32) -> (n: usize)
     requires
@@ -177,28 +170,6 @@ impl Scheduler {
         false
     }
 
-    /// Sequence `i` has no block that its rows to come do not see, before its last sealed one.
-    pub open spec fn sees_its_blocks(&self, i: int) -> bool {
-        forall|g: int|
-            0 <= g < self.groups@.len() ==> seen_only(
-                #[trigger] self.groups@[g],
-                self.seqs@[i].seat as int,
-                self.seqs@[i].computed as int,
-                self.config.block_size,
-            )
-    }
-
-    /// That is so of the first `n` sequences that have a seat, and run.
-    pub open spec fn see_their_blocks(&self, n: int) -> bool {
-        forall|k: int|
-            0 <= k < n && #[trigger] self.runs(k) ==> self.sees_its_blocks(self.running@[k] as int)
-    }
-
-    /// The `k`-th sequence that has a seat runs.
-    pub open spec fn runs(&self, k: int) -> bool {
-        self.seqs@[self.running@[k] as int].phase is Running
-    }
-
     /// Each running sequence gives back what its rows to come do not see. Rows in flight are among
     /// those to come: they are not counted as computed before they are committed.
     pub(super) fn slide_running(&mut self)
@@ -244,46 +215,10 @@ impl Scheduler {
                 self.slide(i);
                 proof {
                     lemma_refines_trans(*old(self), before, *self);
-                    assert forall|m: int| 0 <= m < k && #[trigger] self.runs(m) implies {
-                        self.sees_its_blocks(self.running@[m] as int)
-                    } by {
-                        assert(before.runs(m));
-                        before.lemma_still_sees(*self, i as int, self.running@[m] as int);
-                    }
+                    before.lemma_still_see(*self, i as int, self.seqs@[i as int].seat as int);
                 }
             }
             k += 1;
-        }
-    }
-
-    /// What sequence `i` gives back is not the blocks of sequence `j`.
-    proof fn lemma_still_sees(&self, b: Scheduler, i: int, j: int)
-        requires
-            self.inv(),
-            b == (Scheduler { groups: b.groups, ..*self }),
-            0 <= i < self.seqs@.len() && self.seqs@[i].phase is Running,
-            0 <= j < self.seqs@.len() && self.seqs@[j].phase is Running,
-            i != j,
-            self.sees_its_blocks(j),
-            groups_frame(self.config, self.groups@, b.groups@, self.seqs@[i].seat as int),
-        ensures
-            b.sees_its_blocks(j),
-    {
-        assert(self.seqs@[i].live() && self.seqs@[j].live());
-        assert forall|g: int| 0 <= g < b.groups@.len() implies seen_only(
-            #[trigger] b.groups@[g],
-            b.seqs@[j].seat as int,
-            b.seqs@[j].computed as int,
-            b.config.block_size,
-        ) by {
-            let seat = self.seqs@[j].seat as int;
-            assert(b.groups@[g].seat(seat) == self.groups@[g].seat(seat));
-            assert(seen_only(
-                self.groups@[g],
-                seat,
-                self.seqs@[j].computed as int,
-                self.config.block_size,
-            ));
         }
     }
 

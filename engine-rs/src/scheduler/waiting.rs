@@ -27,6 +27,7 @@ impl Scheduler {
                 self,
             ).running@.len(),
             final(self).follows(old(self)),
+            final(self).still_see(old(self)),
             old(self).idle() && old(self).running@.len() == 0 && old(self).someone_waits() && budget
                 > 0 ==> final(self).draft > 0,
     {
@@ -49,6 +50,7 @@ impl Scheduler {
                 self.draft - old(self).draft == self.running@.len() - old(self).running@.len(),
                 self.running@.len() >= old(self).running@.len(),
                 self.follows(old(self)),
+                self.still_see(old(self)),
                 old(self).idle() && old(self).running@.len() == 0 && old(self).someone_waits()
                     && budget > 0 ==> self.draft > 0 || self.empty_but_waiting() && left == budget,
             decreases self.waiting@.len(), left,
@@ -63,6 +65,7 @@ impl Scheduler {
                 proof {
                     lemma_refines_trans(*old(self), before, *self);
                     self.lemma_draft_kept(before, before.running@.len() as int);
+                    before.lemma_still_see(*self, i as int, -1);
                     if before.settled() {
                         before.lemma_settled_kept(*self, i as int);
                     }
@@ -113,6 +116,7 @@ impl Scheduler {
                 proof {
                     lemma_refines_trans(*old(self), mid, *self);
                     self.lemma_draft_kept(mid, k as int);
+                    mid.lemma_still_see(*self, i as int, mid.seqs@[i as int].seat as int);
                     assert(self.running@ =~= before.running@);
                     if mid.settled() {
                         mid.lemma_settled_kept(*self, i as int);
