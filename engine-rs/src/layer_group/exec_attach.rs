@@ -85,16 +85,11 @@ impl LayerGroup {
         }
         while found && k < max && tokens.len() - start >= size
             invariant
-                was.inv(),
                 st == was.state(),
                 s == seat,
-                seat < st.rows.len(),
                 size == st.size,
                 max == min(max_blocks as int, st.row_len),
-                self.inv(),
-                self.prefix_cache == was.prefix_cache,
-                self.window == was.window,
-                self.state().only(st, s),
+                self.touched(&was, s),
                 self.state().tree == st.tree,
                 self.state().content == st.content,
                 k <= max,
@@ -200,18 +195,13 @@ impl LayerGroup {
         }
         while i < k
             invariant
-                was.inv(),
                 st == was.state(),
                 s == seat,
-                seat < st.rows.len(),
                 from < st.rows.len(),
                 from != seat,
                 i <= k <= sealed,
                 sealed == st.sealed[from as int],
-                self.inv(),
-                self.prefix_cache == was.prefix_cache,
-                self.window == was.window,
-                self.state().only(st, s),
+                self.touched(&was, s),
                 self.state().tree == st.tree,
                 self.state().content == st.content,
                 self.state().rows[s] == st.rows[from as int].take(i as int),

@@ -76,19 +76,14 @@ impl LayerGroup {
         let mut i = len;
         while i < n
             invariant
-                was.inv(),
                 st == was.state(),
                 s == seat,
-                seat < st.rows.len(),
                 m == st.rows[s].len(),
                 m <= i,
                 n <= st.row_len,
                 i > m ==> i <= n,
                 n > m ==> n - m <= st.pool.order.len(),
-                self.inv(),
-                self.prefix_cache == was.prefix_cache,
-                self.window == was.window,
-                self.state().only(st, s),
+                self.touched(&was, s),
                 self.state().content == st.content,
                 self.state().sealed == st.sealed,
                 self.state().freed == st.freed,
@@ -150,14 +145,9 @@ impl LayerGroup {
         let mut len = self.tables.len(seat);
         while len > 0
             invariant
-                was.inv(),
                 st == was.state(),
                 s == seat,
-                seat < st.rows.len(),
-                self.inv(),
-                self.prefix_cache == was.prefix_cache,
-                self.window == was.window,
-                self.state().only(st, s),
+                self.touched(&was, s),
                 self.state().tree == st.tree,
                 self.state().content == st.content,
                 self.state().rows[s].len() == len,

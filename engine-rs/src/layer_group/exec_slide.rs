@@ -6,6 +6,8 @@ use super::proof::*;
 #[cfg(verus_only)]
 use super::proof_slide::*;
 #[cfg(verus_only)]
+use super::proof_steps::*;
+#[cfg(verus_only)]
 use super::spec::*;
 use super::LayerGroup;
 use vstd::prelude::*;
@@ -50,16 +52,11 @@ impl LayerGroup {
         let ghost s = seat as int;
         while self.freed[seat] < n && self.freed[seat] + 1 < self.sealed[seat]
             invariant
-                was.inv(),
                 st == was.state(),
                 s == seat,
-                seat < st.rows.len(),
-                self.inv(),
-                self.prefix_cache == was.prefix_cache,
-                self.window == was.window,
+                self.touched(&was, s),
                 self.updates() == was.updates(),
                 self.state() == (State { freed: self.freed@, pool: self.state().pool, ..st }),
-                self.state().only(st, s),
                 self.state().pool.order.len() >= st.pool.order.len(),
                 st.freed[s] <= self.freed@[s],
                 self.freed@[s] <= n || self.freed@[s] == st.freed[s],

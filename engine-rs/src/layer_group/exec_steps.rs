@@ -33,6 +33,14 @@ impl LayerGroup {
         &&& self.window == old.window
     }
 
+    /// Since `was` nothing changed but seat `s`, up to anchors and content.
+    pub open(super) spec fn touched(&self, was: &LayerGroup, s: int) -> bool {
+        &&& was.inv() && self.inv()
+        &&& self.prefix_cache == was.prefix_cache && self.window == was.window
+        &&& 0 <= s < was.state().rows.len()
+        &&& self.state().only(was.state(), s)
+    }
+
     /// Appends the sealed block `b`; `anchor` is the node of the prefix that it ends.
     pub(super) fn push_held(&mut self, seat: usize, b: u32, anchor: u64)
         requires

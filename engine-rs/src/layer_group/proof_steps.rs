@@ -229,25 +229,42 @@ pub proof fn lemma_push_fresh(st: State, s: int)
     }
 }
 
-pub proof fn lemma_pop(st: State, s: int)
+/// Seat `s` gave back its entry `i`, and nobody has less of anything else.
+pub open spec fn gave_back(st: State, now: State, s: int, i: int) -> bool {
+    let b = st.rows[s][i];
+    &&& now == (State {
+        rows: now.rows,
+        freed: now.freed,
+        sealed: now.sealed,
+        anchor: now.anchor,
+        pool: st.pool.release(b, (s, i), st.tree.nodes[b as int] is Some),
+        ..st
+    })
+    &&& forall|t: int, j: int| #[trigger] now.entry(t, j) <==> st.entry(t, j) && !(t == s && j == i)
+    &&& forall|t: int, j: int| #[trigger]
+        now.entry(t, j) ==> now.rows[t][j] == st.rows[t][j] && (now.sealed[t] <= j ==> st.sealed[t]
+            <= j)
+}
+
+/// A block that a seat gave back is held by one entry less, and may be free.
+pub proof fn lemma_gave_back(st: State, now: State, s: int, i: int)
     requires
         st.ok(),
-        0 <= s < st.rows.len(),
-        st.rows[s].len() > 0,
+        st.entry(s, i),
+        gave_back(st, now, s, i),
+        now.sizes_ok() && now.freed_ok() && now.anchors_ok(),
     ensures
-        st.pop(s).ok(),
-        st.rows[s].last() < st.n(),
-        st.pool.holders[st.rows[s].last() as int].contains((s, st.rows[s].len() - 1)),
+        now.ok(),
+        st.rows[s][i] < st.n(),
+        st.pool.holders[st.rows[s][i] as int].contains((s, i)),
+        now.pool.order.len() >= st.pool.order.len(),
 {
-    let now = st.pop(s);
-    let len = st.rows[s].len() - 1;
-    let b = st.rows[s].last();
-    assert(st.entry(s, len) && st.rows[s][len] == b);
+    let b = st.rows[s][i];
     let registered = st.tree.nodes[b as int] is Some;
-    lemma_release(st.pool, b, (s, len), registered);
-    assert forall|t: int, i: int| #![trigger now.rows[t][i]] now.entry(t, i) implies now.rows[t][i]
-        < now.n() && now.pool.holders[now.rows[t][i] as int].contains((t, i)) by {
-        assert(st.entry(t, i) && now.rows[t][i] == st.rows[t][i]);
+    lemma_release(st.pool, b, (s, i), registered);
+    assert forall|t: int, j: int| #![trigger now.rows[t][j]] now.entry(t, j) implies now.rows[t][j]
+        < now.n() && now.pool.holders[now.rows[t][j] as int].contains((t, j)) by {
+        assert(st.entry(t, j) && now.rows[t][j] == st.rows[t][j]);
     }
     assert forall|c: int, h: Holder|
         0 <= c < now.n() && #[trigger] now.pool.holders[c].contains(h) implies now.entry(h.0, h.1)
@@ -255,14 +272,14 @@ pub proof fn lemma_pop(st: State, s: int)
         assert(st.pool.holders[c].contains(h));
         assert(st.entry(h.0, h.1) && st.rows[h.0][h.1] == c);
     }
-    assert forall|t: int, i: int|
-        #![trigger now.rows[t][i]]
-        now.entry(t, i) && now.sealed[t] <= i implies now.private(t, i) by {
-        assert(st.entry(t, i) && now.rows[t][i] == st.rows[t][i]);
-        assert(st.private(t, i));
+    assert forall|t: int, j: int|
+        #![trigger now.rows[t][j]]
+        now.entry(t, j) && now.sealed[t] <= j implies now.private(t, j) by {
+        assert(st.entry(t, j) && now.rows[t][j] == st.rows[t][j]);
+        assert(st.private(t, j));
     }
-    let freed = st.pool.holders[b as int].remove((s, len)) == Set::<Holder>::empty();
-    let front: int = if freed && !registered {
+    let alone = st.pool.holders[b as int].remove((s, i)) == Set::<Holder>::empty();
+    let front: int = if alone && !registered {
         1
     } else {
         0
@@ -275,6 +292,20 @@ pub proof fn lemma_pop(st: State, s: int)
             assert(now.pool.order[k] == b);
         }
     }
+}
+
+/// Giving back the last block keeps the invariant.
+pub proof fn lemma_pop(st: State, s: int)
+    requires
+        st.ok(),
+        0 <= s < st.rows.len(),
+        st.rows[s].len() > 0,
+    ensures
+        st.pop(s).ok(),
+        st.rows[s].last() < st.n(),
+        st.pool.holders[st.rows[s].last() as int].contains((s, st.rows[s].len() - 1)),
+{
+    let now = st.pop(s);
     assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
         t,
         now.sealed[t] as int,
@@ -284,6 +315,30 @@ pub proof fn lemma_pop(st: State, s: int)
             assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
         }
     }
+    lemma_gave_back(st, now, s, st.rows[s].len() - 1);
+}
+
+/// Giving back the first block, while later ones are kept, keeps the invariant.
+pub proof fn lemma_slide(st: State, s: int)
+    requires
+        st.ok(),
+        0 <= s < st.rows.len(),
+        st.freed[s] + 1 < st.sealed[s],
+    ensures
+        st.slide(s).ok(),
+        st.rows[s][st.freed[s] as int] < st.n(),
+        st.pool.holders[st.rows[s][st.freed[s] as int] as int].contains((s, st.freed[s] as int)),
+        st.slide(s).pool.order.len() >= st.pool.order.len(),
+{
+    let now = st.slide(s);
+    assert forall|t: int| 0 <= t < now.rows.len() implies now.anchor_ok(
+        t,
+        now.sealed[t] as int,
+        #[trigger] now.anchor[t],
+    ) by {
+        assert(st.anchor_ok(t, st.sealed[t] as int, st.anchor[t]));
+    }
+    lemma_gave_back(st, now, s, st.freed[s] as int);
 }
 
 } // verus!

@@ -133,7 +133,7 @@ fn commit_all(
         proof {
             groups@[g as int].lemma_bounds(seat as int);
             lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_all_logged(before, prev, groups@, g as int);
+            lemma_next_logged(c, before, prev, groups@, g as int, seat as int);
             let (a, b) = (prev[g as int], groups@[g as int]);
             assert forall|x: int|
                 #![trigger b.cached(x)]
@@ -145,13 +145,6 @@ fn commit_all(
                             == Some((salt, tokens@.take((i + 1) * a.block_size())));
                     assert(v.table[i] == x);
                 }
-            }
-            assert forall|h: int, s: int|
-                #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
-                s,
-            ) == before[h].seat(s) by {
-                assert(prev[h].seat(s) == before[h].seat(s));
             }
         }
         g += 1;

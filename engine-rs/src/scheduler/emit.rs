@@ -117,18 +117,13 @@ impl Scheduler {
             let (seats, indices, blocks) = self.groups[g].take_updates();
             updates.push(Updates { seats, indices, blocks });
             proof {
-                assert forall|h: int, s: int|
-                    #![trigger self.groups@[h].seat(s)]
-                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s
-                        != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
-                    assert(prev[h].seat(s) == before.groups@[h].seat(s));
-                }
+                lemma_next_frame(before.config, before.groups@, prev, self.groups@, g as int, -1);
                 assert(log_of(updates@[g as int]) =~= prev[g as int].updates());
             }
             g += 1;
         }
         proof {
-            lemma_same_seats(before, *self);
+            lemma_one_seat(before, *self, -1);
             before.lemma_still_see(*self, -1, -1);
         }
         updates

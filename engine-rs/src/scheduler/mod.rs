@@ -1,5 +1,6 @@
 //! The scheduler: which rows the next step computes, and what a committed or cancelled step means.
 mod admit;
+mod attach;
 mod cancel;
 mod commit;
 mod create;
@@ -7,6 +8,7 @@ mod draft;
 mod emit;
 mod error;
 mod forget;
+mod frame;
 mod inv;
 mod load;
 mod plan;
@@ -16,6 +18,7 @@ mod proof;
 mod proof_admit;
 mod proof_commit;
 mod proof_emit;
+mod proof_lists;
 mod proof_plan;
 mod proof_requests;
 mod proof_reserve;
@@ -34,6 +37,7 @@ mod spec;
 mod tables;
 mod waiting;
 
+pub use attach::*;
 pub use commit::*;
 pub use create::*;
 pub use error::*;
@@ -43,8 +47,8 @@ pub use spec::*;
 pub use tables::*;
 #[cfg(verus_only)]
 pub use {
-    admit::*, cancel::*, draft::*, emit::*, forget::*, inv::*, plans::*, progress::*, proof::*,
-    proof_admit::*, proof_commit::*, proof_emit::*, proof_plan::*, proof_requests::*,
-    proof_reserve::*, proof_seats::*, relog::*, reserve::*, retire::*, rows::*, schedule::*,
-    seats::*, seen::*, share::*, slide::*, waiting::*,
+    admit::*, cancel::*, draft::*, emit::*, forget::*, frame::*, inv::*, plans::*, progress::*,
+    proof::*, proof_admit::*, proof_commit::*, proof_emit::*, proof_lists::*, proof_plan::*,
+    proof_requests::*, proof_reserve::*, proof_seats::*, relog::*, reserve::*, retire::*, rows::*,
+    schedule::*, seats::*, seen::*, share::*, slide::*, waiting::*,
 };

@@ -349,18 +349,12 @@ impl Scheduler {
             self.groups[g].reset();
             proof {
                 lemma_logged_none(prev[g as int], self.groups@[g as int], -1);
-                lemma_all_logged(before.groups@, prev, self.groups@, g as int);
-                assert forall|h: int, s: int|
-                    #![trigger self.groups@[h].seat(s)]
-                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s
-                        != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
-                    assert(prev[h].seat(s) == before.groups@[h].seat(s));
-                }
+                lemma_next_logged(before.config, before.groups@, prev, self.groups@, g as int, -1);
             }
             g += 1;
         }
         proof {
-            lemma_same_seats(before, *self);
+            lemma_one_seat(before, *self, -1);
             assert forall|l: Link| #[trigger] linked(before, l) implies takes(
                 *self,
                 l,

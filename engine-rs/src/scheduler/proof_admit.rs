@@ -85,26 +85,7 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
         }
     }
     assert(b.running_ok());
-    // waiting
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
-        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
-            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
-    } by {
-        assert(b.waiting@[m] == a.waiting@[m + 1]);
-        assert(a.waiting@[m + 1] != a.waiting@[0]);
-        assert(b.seqs@[a.waiting@[m + 1] as int] == a.seqs@[a.waiting@[m + 1] as int]);
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-        let m = a.waiting@.index_of(j as u32);
-        assert(m > 0);
-        assert(b.waiting@[m - 1] == j as u32);
-    }
-    assert(b.waiting@.no_duplicates());
-    assert(b.waiting_ok());
+    lemma_front_left(a, b, i);
     assert(b.free_entries_ok());
     // seats
     assert(b.free_seats@.no_duplicates());

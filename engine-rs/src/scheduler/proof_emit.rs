@@ -266,38 +266,4 @@ impl Scheduler {
     }
 }
 
-/// No seat looks different.
-pub proof fn lemma_same_seats(a: Scheduler, b: Scheduler)
-    requires
-        a.inv(),
-        b == (Scheduler { groups: b.groups, ..a }),
-        groups_frame(a.config, a.groups@, b.groups@, -1),
-    ensures
-        b.inv(),
-{
-    assert forall|j: int, g: int|
-        #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
-        assert(a.seqs@[j].live());
-        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-        assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
-            a.seqs@[j].seat as int,
-        ));
-    }
-    assert forall|m: int, g: int|
-        #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
-            a.free_seats@[m] as int,
-        ));
-    }
-}
-
 } // verus!

@@ -126,6 +126,13 @@ pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
         }
     }
     assert(b.waiting@.no_duplicates());
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
+        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
+    } by {
+        assert(a.free_entries@.contains(a.free_entries@[m]));
+        assert(a.free_entries@[m] != i);
+    }
     lemma_idle_entry(a, b, i);
 }
 
@@ -155,53 +162,6 @@ pub(super) proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
         assert(a.seqs@[j].phase is Waiting || a.seqs@[j].phase is Dropped);
     }
     lemma_idle_entry(a, b, i);
-}
-
-/// A sequence without a seat changed: what is said of seats, tables and queue still holds.
-pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
-    requires
-        a.inv(),
-        0 <= i < a.seqs@.len(),
-        !a.seqs@[i].live() && !b.seqs@[i].live(),
-        !(b.seqs@[i].phase is Free),
-        !a.free_entries@.contains(i as u32),
-        b.only_seq(&a, i),
-        b == (Scheduler { seqs: b.seqs, waiting: b.waiting, ..a }),
-        b.seqs@[i].wf(b.config),
-        b.waiting_ok(),
-        a.draft == 0,
-    ensures
-        b.inv(),
-{
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
-        assert(a.seqs@[a.running@[m] as int].live());
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
-        j as u32,
-    ) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-    }
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
-        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
-    } by {
-        assert(a.free_entries@.contains(a.free_entries@[m]));
-        assert(a.free_entries@[m] != i);
-    }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies {
-        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
-        &&& b.seqs@[b.queue@[m].seq as int].live()
-        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
-    } by {
-        assert(a.seqs@[a.queue@[m].seq as int].live());
-    }
-    assert(b.queue_ok());
-    assert(b.seats_ok());
-    assert(b.tables_ok());
 }
 
 } // verus!

@@ -103,53 +103,6 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
     lemma_one_seat(a, b, i);
 }
 
-/// Only the tables of running sequence `i` are others, and they do as well.
-pub(super) proof fn lemma_one_seat(a: Scheduler, b: Scheduler, i: int)
-    requires
-        a.inv(),
-        b == (Scheduler { groups: b.groups, ..a }),
-        0 <= i < a.seqs@.len(),
-        a.seqs@[i].phase is Running,
-        groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        forall|g: int|
-            0 <= g < b.groups@.len() ==> seat_ok(
-                a.seqs@[i],
-                (#[trigger] b.groups@[g]).seat(a.seqs@[i].seat as int),
-                a.config.block_size,
-            ),
-    ensures
-        b.inv(),
-{
-    assert(a.seqs@[i].live());
-    assert forall|j: int, g: int|
-        #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
-        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-        if j != i {
-            assert(a.seqs@[j].live());
-            assert(a.seqs@[j].seat != a.seqs@[i].seat);
-            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
-                a.seqs@[j].seat as int,
-            ));
-        }
-    }
-    assert forall|m: int, g: int|
-        #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
-        assert(a.free_seats@.contains(a.free_seats@[m]));
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
-            a.free_seats@[m] as int,
-        ));
-    }
-}
-
 /// `n - 1` different numbers below `n` without `x` are all of them.
 pub(super) proof fn lemma_all_but_one(list: Seq<u32>, n: int, x: u32, t: u32)
     requires

@@ -189,19 +189,13 @@ impl Scheduler {
             assert(group_ok(before.config, self.groups@[g as int]));
             self.groups[g].relog(seat as usize);
             proof {
-                assert forall|h: int, s: int|
-                    #![trigger self.groups@[h].seat(s)]
-                    0 <= h < self.groups@.len() && 0 <= s < before.config.max_seqs && s
-                        != -1 implies self.groups@[h].seat(s) == before.groups@[h].seat(s) by {
-                    assert(prev[h].seat(s) == before.groups@[h].seat(s));
-                }
                 lemma_relogged(prev[g as int], self.groups@[g as int], seat);
-                lemma_one_group(before.groups@, prev, self.groups@, g as int);
+                lemma_next_cached(before.config, before.groups@, prev, self.groups@, g as int, -1);
             }
             g += 1;
         }
         proof {
-            lemma_same_seats(before, *self);
+            lemma_one_seat(before, *self, -1);
             lemma_unseen(before, *self);
         }
     }

@@ -119,18 +119,7 @@ impl Scheduler {
         } by {
             assert(before.waiting@[m] != i);
         }
-        assert forall|m: int| 0 <= m < self.free_entries@.len() implies {
-            &&& (#[trigger] self.free_entries@[m]) < self.seqs@.len()
-            &&& self.seqs@[self.free_entries@[m] as int].phase is Free
-        } by {
-            if m < before.free_entries@.len() {
-                assert(self.free_entries@[m] == before.free_entries@[m]);
-            }
-        }
-        assert(self.free_entries@.no_duplicates()) by {
-            assert forall|m: int| 0 <= m < before.free_entries@.len() implies (
-            #[trigger] before.free_entries@[m]) != i by {}
-        }
+        lemma_entry_freed(before, *self, i);
         assert forall|j: int|
             0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
                 || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {

@@ -117,6 +117,7 @@ impl Scheduler {
         dirty_all(Ghost(before.config), &mut self.groups, e.seat, from, to);
         proof {
             before.lemma_dirtied(*self, i as int, from as int);
+            lemma_same_lists(before, *self, i as int);
             before.lemma_still_see(*self, i as int, e.seat as int);
             lemma_unseen(before, *self);
         }
@@ -160,68 +161,40 @@ impl Scheduler {
             0 <= i < self.seqs@.len(),
             self.seqs@[i].phase is Running,
             self.seqs@[i].computed <= from,
-            b.only_seq(self, i),
-            b.free_seats == self.free_seats,
-            b.seqs@[i].phase is Running,
-            b.seqs@[i].seat == self.seqs@[i].seat,
+            b.config == self.config,
             b.seqs@[i].tokens == self.seqs@[i].tokens,
             b.seqs@[i].computed == self.seqs@[i].computed,
             self.covers(i, b.seqs@[i].planned as int),
-            groups_frame(self.config, self.groups@, b.groups@, self.seqs@[i].seat as int),
             forall|g: int|
                 0 <= g < b.groups@.len() ==> dirtied(
                     self.groups@[g].seat(self.seqs@[i].seat as int),
                     (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
                     from,
                 ),
+            b.groups@.len() == self.groups@.len(),
         ensures
-            b.tables_ok(),
-            b.groups_ok(),
-            forall|m: int, g: int|
-                #![trigger b.free_seats@[m], b.groups@[g]]
-                0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() ==> b.groups@[g].seat(
-                    b.free_seats@[m] as int,
-                ).table.len() == 0,
+            forall|g: int|
+                0 <= g < b.groups@.len() ==> seat_ok(
+                    b.seqs@[i],
+                    (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
+                    b.config.block_size,
+                ),
     {
-        let seat = self.seqs@[i].seat;
-        assert(self.seqs@[i].live());
-        assert forall|j: int, g: int|
-            #![trigger b.seqs@[j], b.groups@[g]]
-            0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-                && b.seqs@[j].phase is Running implies seat_ok(
-            b.seqs@[j],
-            b.groups@[g].seat(b.seqs@[j].seat as int),
+        let s = self.seqs@[i];
+        assert forall|g: int| 0 <= g < b.groups@.len() implies seat_ok(
+            b.seqs@[i],
+            (#[trigger] b.groups@[g]).seat(s.seat as int),
             b.config.block_size,
         ) by {
-            let s = self.seqs@[j];
-            assert(s.live());
             let v = self.groups@[g].seat(s.seat as int);
+            let w = b.groups@[g].seat(s.seat as int);
             assert(seat_ok(s, v, self.config.block_size));
-            if j == i {
-                let w = b.groups@[g].seat(seat as int);
-                assert(dirtied(v, w, from));
-                assert(self.covers(i, b.seqs@[i].planned as int));
-                assert(b.seqs@[i].planned <= self.groups@[g].seat(seat as int).table.len()
-                    * self.config.block_size);
-                assert forall|p: int| w.kept <= p < s.computed implies #[trigger] w.kv[p] == Some(
-                    s.tokens@.take(p + 1),
-                ) by {
-                    assert(v.kv[p] == Some(s.tokens@.take(p + 1)));
-                }
-            } else {
-                assert(s.seat != seat);
-                assert(b.groups@[g].seat(s.seat as int) == v);
+            assert(b.seqs@[i].planned <= v.table.len() * self.config.block_size);
+            assert forall|p: int| w.kept <= p < s.computed implies #[trigger] w.kv[p] == Some(
+                s.tokens@.take(p + 1),
+            ) by {
+                assert(v.kv[p] == Some(s.tokens@.take(p + 1)));
             }
-        }
-        assert forall|m: int, g: int|
-            #![trigger b.free_seats@[m], b.groups@[g]]
-            0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-            b.free_seats@[m] as int,
-        ).table.len() == 0 by {
-            assert(self.free_seats@.contains(self.free_seats@[m]));
-            assert(b.groups@[g].seat(self.free_seats@[m] as int) == self.groups@[g].seat(
-                self.free_seats@[m] as int,
-            ));
         }
     }
 }

@@ -141,16 +141,9 @@ pub fn share_all(
             ) by {
                 assert(v.kv.take(n)[p] == v.kv[p]);
             }
-            assert forall|h: int, s: int|
-                #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
-                s,
-            ) == before[h].seat(s) by {
-                assert(prev[h].seat(s) == before[h].seat(s));
-            }
             assert(w.table.take(0) =~= prev[g as int].seat(seat as int).table.take(0));
             lemma_logged(prev[g as int], groups@[g as int], seat, 0);
-            lemma_one_group(before, prev, groups@, g as int);
+            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
         }
         g += 1;
     }

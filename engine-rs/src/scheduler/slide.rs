@@ -103,15 +103,8 @@ fn slide_all(
             if w.freed <= n {
                 lemma_mul_le(w.freed, n as nat, block_size as nat);
             }
-            assert forall|h: int, s: int|
-                #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
-                s,
-            ) == before[h].seat(s) by {
-                assert(prev[h].seat(s) == before[h].seat(s));
-            }
             lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_one_group(before, prev, groups@, g as int);
+            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
         }
         g += 1;
     }

@@ -9,22 +9,6 @@ use vstd::prelude::*;
 
 verus! {
 
-/// The groups are as whole as before, and only `seat` may look different.
-pub open spec fn groups_frame(
-    c: Config,
-    a: Seq<LayerGroup>,
-    b: Seq<LayerGroup>,
-    seat: int,
-) -> bool {
-    &&& a.len() == b.len()
-    &&& forall|g: int|
-        0 <= g < b.len() ==> group_ok(c, #[trigger] b[g]) && b[g].num_blocks() == a[g].num_blocks()
-            && b[g].window() == a[g].window()
-    &&& forall|g: int, s: int|
-        #![trigger b[g].seat(s)]
-        0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat ==> b[g].seat(s) == a[g].seat(s)
-}
-
 /// The seat's table has the same beginning; blocks that left the cache are new in it.
 pub open spec fn grew(a: LayerGroup, b: LayerGroup, seat: int) -> bool {
     let (v, w) = (a.seat(seat), b.seat(seat));
@@ -59,51 +43,6 @@ pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: in
     }
 }
 
-/// One group more has logged its changes.
-pub(super) proof fn lemma_all_logged(
-    before: Seq<LayerGroup>,
-    prev: Seq<LayerGroup>,
-    now: Seq<LayerGroup>,
-    g: int,
-)
-    requires
-        all_logged(before, prev),
-        0 <= g < prev.len(),
-        now == prev.update(g, now[g]),
-        logged(prev[g], now[g]) && prev[g].seats() == now[g].seats(),
-    ensures
-        all_logged(before, now),
-{
-    assert forall|h: int| 0 <= h < now.len() implies logged(before[h], #[trigger] now[h])
-        && before[h].seats() == now[h].seats() by {
-        assert(logged(before[h], prev[h]) && before[h].seats() == prev[h].seats());
-    }
-}
-
-/// One group more has the cache it had.
-pub(super) proof fn lemma_one_group(
-    before: Seq<LayerGroup>,
-    prev: Seq<LayerGroup>,
-    now: Seq<LayerGroup>,
-    g: int,
-)
-    requires
-        same_cache(before, prev),
-        0 <= g < prev.len(),
-        now == prev.update(g, now[g]),
-        now[g].same_cached(&prev[g]),
-        logged(prev[g], now[g]) && prev[g].seats() == now[g].seats(),
-    ensures
-        same_cache(before, now),
-{
-    lemma_all_logged(before, prev, now, g);
-    assert forall|h: int, x: int|
-        #![trigger now[h].cached(x)]
-        0 <= h < now.len() implies now[h].cached(x) == before[h].cached(x) by {
-        assert(prev[h].cached(x) == before[h].cached(x));
-    }
-}
-
 /// Empties the seat's table in every group.
 pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32)
     requires
@@ -133,15 +72,9 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
         let ghost prev = groups@;
         assert(group_ok(c, groups@[g as int]));
         groups[g].release(seat as usize);
-        assert forall|h: int, s: int|
-            #![trigger groups@[h].seat(s)]
-            0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(s)
-            == before[h].seat(s) by {
-            assert(prev[h].seat(s) == before[h].seat(s));
-        }
         proof {
             lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_one_group(before, prev, groups@, g as int);
+            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
         }
         g += 1;
     }
@@ -229,14 +162,8 @@ pub fn grow_all(
         }
         let grown = groups[g].grow(seat as usize, blocks);
         proof {
+            lemma_next_frame(c, before, prev, groups@, g as int, seat as int);
             groups@[g as int].lemma_bounds(seat as int);
-            assert forall|h: int, s: int|
-                #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
-                s,
-            ) == before[h].seat(s) by {
-                assert(prev[h].seat(s) == before[h].seat(s));
-            }
             let a = before[g as int].seat(seat as int);
             let m = prev[g as int].seat(seat as int);
             let b = groups@[g as int].seat(seat as int);
@@ -398,15 +325,8 @@ pub fn dirty_all(
         }
         groups[g].dirty(seat as usize, from as usize, to as usize);
         proof {
-            assert forall|h: int, s: int|
-                #![trigger groups@[h].seat(s)]
-                0 <= h < groups@.len() && 0 <= s < c.max_seqs && s != seat implies groups@[h].seat(
-                s,
-            ) == before[h].seat(s) by {
-                assert(prev[h].seat(s) == before[h].seat(s));
-            }
             lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_one_group(before, prev, groups@, g as int);
+            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
         }
         g += 1;
     }
@@ -416,147 +336,6 @@ pub fn dirty_all(
 pub open spec fn writable(v: SeatView, from: int, to: int, block_size: u32) -> bool {
     &&& v.sealed * block_size <= from
     &&& to <= v.table.len() * block_size
-}
-
-/// Gives the empty seat the cached blocks that begin `tokens`, the same number in every group, at
-/// most `max_blocks`; returns that number.
-pub fn attach_all(
-    Ghost(c): Ghost<Config>,
-    groups: &mut Vec<LayerGroup>,
-    seat: u32,
-    salt: u64,
-    tokens: &Vec<u32>,
-    max_blocks: usize,
-) -> (k: usize)
-    requires
-        c.wf(),
-        seat < c.max_seqs,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int|
-            0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(
-                seat as int,
-            ).table.len() == 0,
-    ensures
-        groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        same_cache(old(groups)@, final(groups)@),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> attached_hits(
-                old(groups)@[g],
-                (#[trigger] final(groups)@[g]).seat(seat as int).table,
-                salt,
-                tokens@,
-                k as nat,
-                c.block_size,
-            ),
-        k <= max_blocks,
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> attached(
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-                tokens@,
-                k as nat,
-                c.block_size,
-            ),
-{
-    let ghost before = groups@;
-    let mut want = max_blocks;
-    loop
-        invariant
-            c.wf(),
-            seat < c.max_seqs,
-            want <= max_blocks,
-            before == old(groups)@,
-            groups_frame(c, before, groups@, seat as int),
-            same_cache(before, groups@),
-            forall|g: int|
-                0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len()
-                    == 0,
-        decreases want,
-    {
-        let mut g: usize = 0;
-        let mut least = want;
-        while g < groups.len()
-            invariant
-                g <= groups@.len(),
-                c.wf(),
-                seat < c.max_seqs,
-                least <= want <= max_blocks,
-                before == old(groups)@,
-                groups_frame(c, before, groups@, seat as int),
-                same_cache(before, groups@),
-                least == want ==> forall|h: int|
-                    0 <= h < g ==> attached_hits(
-                        before[h],
-                        (#[trigger] groups@[h]).seat(seat as int).table,
-                        salt,
-                        tokens@,
-                        want as nat,
-                        c.block_size,
-                    ),
-                forall|h: int|
-                    g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len()
-                        == 0,
-                least == want ==> forall|h: int|
-                    0 <= h < g ==> attached(
-                        (#[trigger] groups@[h]).seat(seat as int),
-                        tokens@,
-                        want as nat,
-                        c.block_size,
-                    ),
-            decreases groups@.len() - g,
-        {
-            let ghost prev = groups@;
-            assert(group_ok(c, groups@[g as int]));
-            let k = groups[g].attach(seat as usize, salt, tokens, want);
-            proof {
-                groups@[g as int].lemma_bounds(seat as int);
-                assert forall|h: int, s: int|
-                    #![trigger groups@[h].seat(s)]
-                    0 <= h < groups@.len() && 0 <= s < c.max_seqs && s
-                        != seat implies groups@[h].seat(s) == before[h].seat(s) by {
-                    assert(prev[h].seat(s) == before[h].seat(s));
-                }
-                assert(groups@[g as int].seat(seat as int).table.take(0) =~= prev[g as int].seat(
-                    seat as int,
-                ).table.take(0));
-                lemma_logged(prev[g as int], groups@[g as int], seat, 0);
-                lemma_one_group(before, prev, groups@, g as int);
-            }
-            if k < least {
-                least = k;
-            }
-            g += 1;
-        }
-        if least == want {
-            return want;
-        }
-        release_all(Ghost(c), groups, seat);
-        want = least;
-    }
-}
-
-/// The table is `k` blocks that group `g` has cached for the beginning of `toks`.
-pub open spec fn attached_hits(
-    g: LayerGroup,
-    table: Seq<u32>,
-    salt: u64,
-    toks: Seq<u32>,
-    k: nat,
-    block_size: u32,
-) -> bool {
-    &&& table.len() == k
-    &&& forall|i: int|
-        0 <= i < k ==> g.cached(#[trigger] table[i] as int) == Some(
-            (salt, toks.take((i + 1) * block_size)),
-        )
-}
-
-/// The seat's table is exactly `k` blocks that hold the beginning of `toks`.
-pub open spec fn attached(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32) -> bool {
-    &&& v.table.len() == k
-    &&& v.freed == 0
-    &&& v.sealed == k
-    &&& k * block_size <= toks.len()
-    &&& holds(v, toks, (k * block_size) as int)
 }
 
 } // verus!

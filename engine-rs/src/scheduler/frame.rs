@@ -1,0 +1,110 @@
+//! Groups change one after the other, each at one seat at most.
+#[cfg(verus_only)]
+use super::*;
+#[cfg(verus_only)]
+use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::refinement::*;
+#[cfg(verus_only)]
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// The groups are as whole as before, and only `seat` may look different.
+pub open spec fn groups_frame(
+    c: Config,
+    a: Seq<LayerGroup>,
+    b: Seq<LayerGroup>,
+    seat: int,
+) -> bool {
+    &&& a.len() == b.len()
+    &&& forall|g: int|
+        0 <= g < b.len() ==> group_ok(c, #[trigger] b[g]) && b[g].num_blocks() == a[g].num_blocks()
+            && b[g].window() == a[g].window()
+    &&& forall|g: int, s: int|
+        #![trigger b[g].seat(s)]
+        0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat ==> b[g].seat(s) == a[g].seat(s)
+}
+
+/// Group `g` changed, at `seat` only.
+pub open spec fn one_changed(a: Seq<LayerGroup>, b: Seq<LayerGroup>, g: int, seat: int) -> bool {
+    0 <= g < a.len() && b == a.update(g, b[g]) && b[g].same_but(&a[g], seat)
+}
+
+/// One group more changed.
+pub(super) proof fn lemma_next_frame(
+    c: Config,
+    before: Seq<LayerGroup>,
+    prev: Seq<LayerGroup>,
+    now: Seq<LayerGroup>,
+    g: int,
+    seat: int,
+)
+    requires
+        groups_frame(c, before, prev, seat),
+        one_changed(prev, now, g, seat),
+    ensures
+        groups_frame(c, before, now, seat),
+{
+    assert forall|h: int, s: int|
+        #![trigger now[h].seat(s)]
+        0 <= h < now.len() && 0 <= s < c.max_seqs && s != seat implies now[h].seat(s)
+        == before[h].seat(s) by {
+        assert(prev[h].seat(s) == before[h].seat(s));
+    }
+}
+
+/// One group more changed, and logged that.
+pub(super) proof fn lemma_next_logged(
+    c: Config,
+    before: Seq<LayerGroup>,
+    prev: Seq<LayerGroup>,
+    now: Seq<LayerGroup>,
+    g: int,
+    seat: int,
+)
+    requires
+        groups_frame(c, before, prev, seat),
+        one_changed(prev, now, g, seat),
+        all_logged(before, prev),
+        logged(prev[g], now[g]),
+    ensures
+        groups_frame(c, before, now, seat),
+        all_logged(before, now),
+{
+    lemma_next_frame(c, before, prev, now, g, seat);
+    assert forall|h: int| 0 <= h < now.len() implies logged(before[h], #[trigger] now[h])
+        && before[h].seats() == now[h].seats() by {
+        assert(logged(before[h], prev[h]) && before[h].seats() == prev[h].seats());
+    }
+}
+
+/// One group more changed, logged that, and has the cache it had.
+pub(super) proof fn lemma_next_cached(
+    c: Config,
+    before: Seq<LayerGroup>,
+    prev: Seq<LayerGroup>,
+    now: Seq<LayerGroup>,
+    g: int,
+    seat: int,
+)
+    requires
+        groups_frame(c, before, prev, seat),
+        one_changed(prev, now, g, seat),
+        same_cache(before, prev),
+        logged(prev[g], now[g]),
+        now[g].same_cached(&prev[g]),
+    ensures
+        groups_frame(c, before, now, seat),
+        same_cache(before, now),
+{
+    lemma_next_logged(c, before, prev, now, g, seat);
+    assert forall|h: int, x: int|
+        #![trigger now[h].cached(x)]
+        0 <= h < now.len() implies now[h].cached(x) == before[h].cached(x) by {
+        assert(prev[h].cached(x) == before[h].cached(x));
+    }
+}
+
+} // verus!

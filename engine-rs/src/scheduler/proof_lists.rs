@@ -1,0 +1,230 @@
+//! What the lists, the seats and the tables say still holds when one sequence changed.
+#[cfg(verus_only)]
+use super::*;
+#[cfg(verus_only)]
+use crate::layer_group::*;
+#[cfg(verus_only)]
+use crate::sequence::*;
+use vstd::prelude::*;
+
+verus! {
+
+/// The seat of sequence `i`; none if there is no such sequence.
+pub open spec fn seat_of(s: Scheduler, i: int) -> int {
+    if 0 <= i < s.seqs@.len() {
+        s.seqs@[i].seat as int
+    } else {
+        -1
+    }
+}
+
+/// Only sequence `i`, if there is one, changed: it kept its seat, and stands where it should. The
+/// lists are the same.
+pub open spec fn stays(a: Scheduler, b: Scheduler, i: int) -> bool {
+    &&& b.only_seq(&a, i)
+    &&& b.running == a.running
+    &&& b.waiting == a.waiting
+    &&& b.free_seats == a.free_seats
+    &&& b.free_entries == a.free_entries
+    &&& groups_frame(a.config, a.groups@, b.groups@, seat_of(a, i))
+    &&& 0 <= i < a.seqs@.len() ==> {
+        &&& a.seqs@[i].live() && b.seqs@[i].live()
+        &&& b.seqs@[i].seat == a.seqs@[i].seat
+        &&& b.seqs@[i].wf(b.config)
+        &&& b.seqs@[i].phase is Running ==> forall|g: int|
+            0 <= g < b.groups@.len() ==> seat_ok(
+                b.seqs@[i],
+                (#[trigger] b.groups@[g]).seat(seat_of(a, i)),
+                b.config.block_size,
+            )
+    }
+}
+
+pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.groups_ok() && a.seqs_ok() && a.running_ok() && a.waiting_ok() && a.free_entries_ok()
+            && a.seats_ok() && a.tables_ok(),
+        stays(a, b, i),
+    ensures
+        b.groups_ok() && b.seqs_ok() && b.running_ok() && b.waiting_ok() && b.free_entries_ok()
+            && b.seats_ok() && b.tables_ok(),
+{
+    let seat = seat_of(a, i);
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
+        assert(a.seqs@[j].live());
+    }
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
+            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        assert(a.waiting@[m] != i);
+    }
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
+        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
+    } by {
+        assert(a.free_entries@[m] != i);
+    }
+    assert forall|m: int, g: int|
+        #![trigger b.free_seats@[m], b.groups@[g]]
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
+        b.free_seats@[m] as int,
+    ).table.len() == 0 by {
+        assert(a.free_seats@.contains(a.free_seats@[m]));
+        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
+            a.free_seats@[m] as int,
+        ));
+    }
+    assert forall|x: int, y: int|
+        #![trigger b.seqs@[x], b.seqs@[y]]
+        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live()
+            && b.seqs@[y].live() implies b.seqs@[x].seat != b.seqs@[y].seat by {
+        assert(a.seqs@[x].live() && a.seqs@[y].live());
+        assert(a.seqs@[x].seat != a.seqs@[y].seat);
+    }
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
+        < b.config.max_seqs && !b.free_seats@.contains(b.seqs@[j].seat) by {
+        assert(a.seqs@[j].live());
+    }
+    assert forall|j: int, g: int|
+        #![trigger b.seqs@[j], b.groups@[g]]
+        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
+            && b.seqs@[j].phase is Running implies seat_ok(
+        b.seqs@[j],
+        b.groups@[g].seat(b.seqs@[j].seat as int),
+        b.config.block_size,
+    ) by {
+        if j != i {
+            assert(b.seqs@[j] == a.seqs@[j]);
+            assert(a.seqs@[j].seat != seat);
+            assert(seat_ok(
+                a.seqs@[j],
+                a.groups@[g].seat(a.seqs@[j].seat as int),
+                a.config.block_size,
+            ));
+            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
+                a.seqs@[j].seat as int,
+            ));
+        }
+    }
+}
+
+/// Only the tables of sequence `i`, if there is one, are others, and they do as well.
+pub(super) proof fn lemma_one_seat(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        b == (Scheduler { groups: b.groups, ..a }),
+        stays(a, b, i),
+    ensures
+        b.inv(),
+{
+    lemma_same_lists(a, b, i);
+}
+
+/// What left the front of the waiting queue does not wait.
+pub(super) proof fn lemma_front_left(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.waiting_ok(),
+        a.waiting@.len() > 0 && a.waiting@[0] == i,
+        b.waiting@ == a.waiting@.drop_first(),
+        b.only_seq(&a, i),
+        a.seqs@.len() <= u32::MAX,
+        !(b.seqs@[i].phase is Waiting || b.seqs@[i].phase is Dropped),
+    ensures
+        b.waiting_ok(),
+{
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
+        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
+        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
+            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
+    } by {
+        assert(b.waiting@[m] == a.waiting@[m + 1]);
+        assert(a.waiting@[m + 1] != a.waiting@[0]);
+        assert(b.seqs@[a.waiting@[m + 1] as int] == a.seqs@[a.waiting@[m + 1] as int]);
+    }
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
+            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+        let m = a.waiting@.index_of(j as u32);
+        assert(m > 0);
+        assert(b.waiting@[m - 1] == j as u32);
+    }
+    assert(b.waiting@.no_duplicates());
+}
+
+/// The entry of sequence `i` became free.
+pub(super) proof fn lemma_entry_freed(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.free_entries_ok(),
+        b.only_seq(&a, i),
+        0 <= i < b.seqs@.len() <= u32::MAX,
+        !(a.seqs@[i].phase is Free) && b.seqs@[i].phase is Free,
+        b.free_entries@ == a.free_entries@ || b.free_entries@ == a.free_entries@.push(i as u32),
+    ensures
+        b.free_entries_ok(),
+{
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
+        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
+    } by {
+        if m < a.free_entries@.len() {
+            assert(b.free_entries@[m] == a.free_entries@[m]);
+        }
+    }
+    assert(b.free_entries@.no_duplicates()) by {
+        assert forall|m: int| 0 <= m < a.free_entries@.len() implies (#[trigger] a.free_entries@[m])
+            != i by {}
+    }
+}
+
+/// A sequence without a seat changed: what is said of seats, tables and queue still holds.
+pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
+    requires
+        a.inv(),
+        0 <= i < a.seqs@.len(),
+        !a.seqs@[i].live() && !b.seqs@[i].live(),
+        b.only_seq(&a, i),
+        b == (Scheduler { seqs: b.seqs, free_entries: b.free_entries, waiting: b.waiting, ..a }),
+        b.seqs@[i].wf(b.config),
+        b.waiting_ok(),
+        b.free_entries_ok(),
+    ensures
+        b.inv(),
+{
+    assert forall|m: int| 0 <= m < b.running@.len() implies {
+        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
+        &&& b.seqs@[b.running@[m] as int].live()
+    } by {
+        assert(a.seqs@[a.running@[m] as int].live());
+    }
+    assert forall|j: int|
+        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
+        j as u32,
+    ) by {
+        assert(b.seqs@[j] == a.seqs@[j]);
+    }
+    assert forall|m: int| 0 <= m < b.queue@.len() implies {
+        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
+        &&& b.seqs@[b.queue@[m].seq as int].live()
+        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
+    } by {
+        assert(a.seqs@[a.queue@[m].seq as int].live());
+    }
+    assert(b.queue_ok());
+    assert(b.seats_ok());
+    assert(b.tables_ok());
+}
+
+} // verus!
