@@ -4,55 +4,29 @@ use vstd::prelude::*;
 
 verus! {
 
-/// Sizes of what an engine holds at the moment.
-#[derive(Clone, Copy)]
-pub struct Counts {
-    /// Sequences without a seat; those aborted while waiting count until they come to the front.
-    pub waiting: usize,
-    /// Sequences with a seat.
-    pub running: usize,
-    /// Plans scheduled, and neither committed nor cancelled.
-    pub plans: usize,
-    /// Preemptions so far.
-    pub preemptions: u64,
-    /// Blocks reused so far, counted in one group.
-    pub hits: u64,
-}
-
-/// Blocks of one group of layers.
-#[derive(Clone, Copy)]
-pub struct BlockCounts {
-    /// Held by no sequence and not cached.
-    pub free: u32,
-    /// Held by no sequence, but found by a prefix that is equal.
-    pub cached: u32,
-    /// Held by some sequence.
-    pub referenced: u32,
-}
-
 /// The engine. Methods take and return it by value: a caller that loses it to a panic holds nothing
 /// half-changed.
 pub struct Engine {
-    s: Scheduler,
+    pub(super) s: Scheduler,
     /// The machine that this engine follows.
-    link: Ghost<Link>,
+    pub(super) link: Ghost<Link>,
 }
 
 impl Engine {
     /// Between calls the scheduler is whole, no plan is half made, nothing that is over and not in
     /// flight holds a seat or a block, and the machine is where the scheduler is.
     #[verifier::type_invariant]
-    pub closed spec fn wf(self) -> bool {
+    pub open(super) spec fn wf(self) -> bool {
         self.s.inv() && self.s.settled() && self.s.draft == 0 && linked(self.s, self.link@)
     }
 
     /// All that the engine knows.
-    pub closed spec fn state(self) -> Scheduler {
+    pub open(super) spec fn state(self) -> Scheduler {
         self.s
     }
 
     /// The machine that it follows, and the names of the machine's sequences.
-    pub closed spec fn link(self) -> Link {
+    pub open(super) spec fn link(self) -> Link {
         self.link@
     }
 
@@ -373,68 +347,6 @@ impl Engine {
             },
         );
         (Engine { s, link }, r)
-    }
-
-    pub fn counts(&self) -> (c: Counts)
-        ensures
-            c.waiting == self.state().waiting@.len(),
-            c.running == self.state().running@.len(),
-            c.plans == self.state().plans@.len(),
-    {
-        Counts {
-            waiting: self.s.waiting.len(),
-            running: self.s.running.len(),
-            plans: self.s.plans.len(),
-            preemptions: self.s.preemptions,
-            hits: self.s.hits,
-        }
-    }
-
-    /// Ids of the plans in flight, oldest first.
-    pub fn plan_ids(&self) -> (ids: Vec<u64>)
-        ensures
-            ids@ == self.state().plans@.map_values(|p: PlanRecord| p.id),
-    {
-        self.s.plan_ids()
-    }
-
-    /// Groups of layers.
-    pub fn groups(&self) -> (n: usize)
-        ensures
-            n == self.state().groups@.len(),
-    {
-        self.s.groups.len()
-    }
-
-    /// Blocks of group `g`; `None` when there is no such group.
-    pub fn block_counts(&self, g: usize) -> (c: Option<BlockCounts>)
-        ensures
-            c is Some <==> g < self.state().groups@.len(),
-            c matches Some(c) ==> {
-                &&& c.free + c.cached == self.state().groups@[g as int].num_free()
-                &&& c.free + c.cached + c.referenced == self.state().groups@[g as int].num_blocks()
-            },
-    {
-        proof {
-            use_type_invariant(self);
-        }
-        if g >= self.s.groups.len() {
-            return None;
-        }
-        proof {
-            assert(group_ok(self.s.config, self.s.groups@[g as int]));
-            self.s.groups@[g as int].lemma_bounds(0);
-        }
-        let group = &self.s.groups[g];
-        let cached = group.count_cached();
-        let unused = group.count_free();
-        Some(
-            BlockCounts {
-                free: unused - cached,
-                cached,
-                referenced: group.count_blocks() - unused,
-            },
-        )
     }
 }
 

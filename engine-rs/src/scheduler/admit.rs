@@ -32,11 +32,7 @@ impl Scheduler {
             final(self).still_see(old(self)),
             final(self).running@ == old(self).running@.push(old(self).waiting@[0]),
             final(self).waiting@ == old(self).waiting@.drop_first(),
-            final(self).queue == old(self).queue,
-            final(self).plans == old(self).plans,
-            final(self).draft == old(self).draft,
-            final(self).draft_rows == old(self).draft_rows,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_work(old(self)),
             final(self).free_seats@ == old(self).free_seats@.drop_last(),
             ({
                 let s = final(self).seqs@[old(self).waiting@[0] as int];
@@ -121,10 +117,7 @@ impl Scheduler {
                 0 <= j < old(self).seqs@.len() && (#[trigger] old(self).seqs@[j]).live() ==> old(
                     self,
                 ).seqs@[j].seat < old(self).config.max_seqs && old(self).seqs@[j].seat != seat,
-            forall|g: int|
-                0 <= g < old(self).groups@.len() ==> (#[trigger] old(self).groups@[g]).seat(
-                    seat as int,
-                ).table.len() == 0,
+            empty_at(old(self).groups@, seat as int),
         ensures
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             groups_frame(old(self).config, old(self).groups@, final(self).groups@, seat as int),
@@ -133,13 +126,13 @@ impl Scheduler {
 
                 #![trigger old(self).seqs@[j]]
                 shares(*old(self), final(self).groups@, i as int, seat as int, j, k as nat),
-            forall|g: int|
-                0 <= g < final(self).groups@.len() ==> attached(
-                    (#[trigger] final(self).groups@[g]).seat(seat as int),
-                    old(self).seqs@[i as int].tokens@,
-                    k as nat,
-                    old(self).config.block_size,
-                ),
+            all_attached(
+                final(self).groups@,
+                seat as int,
+                old(self).seqs@[i as int].tokens@,
+                k as nat,
+                old(self).config.block_size,
+            ),
             k <= hit_limit(old(self).seqs@[i as int], old(self).config.block_size),
     {
         let seq = &self.seqs[i as usize];

@@ -21,13 +21,8 @@ pub fn attach_all(
     max_blocks: usize,
 ) -> (k: usize)
     requires
-        c.wf(),
-        seat < c.max_seqs,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int|
-            0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(
-                seat as int,
-            ).table.len() == 0,
+        whole(c, old(groups)@, seat as int),
+        empty_at(old(groups)@, seat as int),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
         same_cache(old(groups)@, final(groups)@),
@@ -41,13 +36,7 @@ pub fn attach_all(
                 c.block_size,
             ),
         k <= max_blocks,
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> attached(
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-                tokens@,
-                k as nat,
-                c.block_size,
-            ),
+        all_attached(final(groups)@, seat as int, tokens@, k as nat, c.block_size),
 {
     let ghost before = groups@;
     let mut want = max_blocks;
@@ -59,9 +48,7 @@ pub fn attach_all(
             before == old(groups)@,
             groups_frame(c, before, groups@, seat as int),
             same_cache(before, groups@),
-            forall|g: int|
-                0 <= g < groups@.len() ==> (#[trigger] groups@[g]).seat(seat as int).table.len()
-                    == 0,
+            empty_at(groups@, seat as int),
         decreases want,
     {
         let mut g: usize = 0;
@@ -143,6 +130,18 @@ pub open spec fn attached(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32) 
     &&& v.sealed == k
     &&& k * block_size <= toks.len()
     &&& holds(v, toks, (k * block_size) as int)
+}
+
+/// That is so in every group.
+pub open spec fn all_attached(
+    groups: Seq<LayerGroup>,
+    seat: int,
+    toks: Seq<u32>,
+    k: nat,
+    block_size: u32,
+) -> bool {
+    forall|g: int|
+        0 <= g < groups.len() ==> attached((#[trigger] groups[g]).seat(seat), toks, k, block_size)
 }
 
 } // verus!

@@ -122,11 +122,7 @@ impl Scheduler {
             self.queue_ok(),
     {
         lemma_track_push_all(self.queue@, e);
-        assert forall|m: int| 0 <= m < self.queue@.len() implies {
-            &&& (#[trigger] self.queue@[m]).seq < self.seqs@.len()
-            &&& self.seqs@[self.queue@[m].seq as int].live()
-            &&& self.queue@[m].seat == self.seqs@[self.queue@[m].seq as int].seat
-        } by {
+        assert forall|m: int| 0 <= m < self.queue@.len() implies #[trigger] self.queued_at(m) by {
             assert(a.queue@[m] == self.queue@[m]);
             assert(a.seqs@[a.queue@[m].seq as int].live());
         }

@@ -47,34 +47,14 @@ fn commit_all(
     to: u32,
 )
     requires
-        c.wf(),
-        seat < c.max_seqs,
+        whole(c, old(groups)@, seat as int),
         from <= to <= tokens@.len(),
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int|
-            0 <= g < old(groups)@.len() ==> committed(
-                (#[trigger] old(groups)@[g]).seat(seat as int),
-                tokens@,
-                from as int,
-                to as int,
-                c.block_size,
-            ),
+        all_committed(old(groups)@, seat as int, tokens@, from as int, to as int, c.block_size),
     ensures
         all_logged(old(groups)@, final(groups)@),
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> committed(
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-                tokens@,
-                to as int,
-                to as int,
-                c.block_size,
-            ),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> same_table(
-                old(groups)@[g].seat(seat as int),
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-            ),
+        all_committed(final(groups)@, seat as int, tokens@, to as int, to as int, c.block_size),
+        all_same_tables(old(groups)@, final(groups)@, seat as int),
         forall|g: int, x: int|
             #![trigger final(groups)@[g].cached(x)]
             0 <= g < final(groups)@.len() ==> seals(
@@ -100,11 +80,7 @@ fn commit_all(
             forall|h: int, x: int|
                 #![trigger groups@[h].cached(x)]
                 0 <= h < g ==> seals(before[h], groups@[h], seat as int, salt, tokens@, x),
-            forall|h: int|
-                0 <= h < groups@.len() ==> same_table(
-                    before[h].seat(seat as int),
-                    (#[trigger] groups@[h]).seat(seat as int),
-                ),
+            all_same_tables(before, groups@, seat as int),
             forall|h: int|
                 g <= h < groups@.len() ==> committed(
                     (#[trigger] groups@[h]).seat(seat as int),
@@ -156,6 +132,28 @@ pub open spec fn committed(v: SeatView, toks: Seq<u32>, n: int, to: int, block_s
     &&& to <= v.table.len() * block_size
     &&& v.sealed == n as nat / block_size as nat
     &&& holds(v, toks, n)
+}
+
+pub open spec fn all_committed(
+    groups: Seq<LayerGroup>,
+    seat: int,
+    toks: Seq<u32>,
+    n: int,
+    to: int,
+    block_size: u32,
+) -> bool {
+    forall|g: int|
+        0 <= g < groups.len() ==> committed(
+            (#[trigger] groups[g]).seat(seat),
+            toks,
+            n,
+            to,
+            block_size,
+        )
+}
+
+pub open spec fn all_same_tables(a: Seq<LayerGroup>, b: Seq<LayerGroup>, seat: int) -> bool {
+    forall|g: int| 0 <= g < b.len() ==> same_table(a[g].seat(seat), (#[trigger] b[g]).seat(seat))
 }
 
 fn contains(list: &Vec<u32>, x: u32) -> (found: bool)

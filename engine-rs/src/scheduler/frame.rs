@@ -27,6 +27,18 @@ pub open spec fn groups_frame(
         0 <= g < b.len() && 0 <= s < c.max_seqs && s != seat ==> b[g].seat(s) == a[g].seat(s)
 }
 
+/// What an operation on a seat in every group relies on.
+pub open spec fn whole(c: Config, groups: Seq<LayerGroup>, seat: int) -> bool {
+    &&& c.wf()
+    &&& 0 <= seat < c.max_seqs
+    &&& forall|g: int| 0 <= g < groups.len() ==> group_ok(c, #[trigger] groups[g])
+}
+
+/// No group has a table at this seat.
+pub open spec fn empty_at(groups: Seq<LayerGroup>, seat: int) -> bool {
+    forall|g: int| 0 <= g < groups.len() ==> (#[trigger] groups[g]).seat(seat).table.len() == 0
+}
+
 /// Group `g` changed, at `seat` only.
 pub open spec fn one_changed(a: Seq<LayerGroup>, b: Seq<LayerGroup>, g: int, seat: int) -> bool {
     0 <= g < a.len() && b == a.update(g, b[g]) && b[g].same_but(&a[g], seat)

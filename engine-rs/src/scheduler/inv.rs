@@ -23,6 +23,16 @@ pub open spec fn seat_ok(s: Sequence, v: SeatView, block_size: u32) -> bool {
     &&& holds(v, s.tokens@, s.computed as int)
 }
 
+pub open spec fn all_hold(
+    s: Sequence,
+    groups: Seq<LayerGroup>,
+    seat: int,
+    block_size: u32,
+) -> bool {
+    forall|g: int|
+        0 <= g < groups.len() ==> seat_ok(s, (#[trigger] groups[g]).seat(seat), block_size)
+}
+
 /// What a running sequence becomes when all that is in flight is committed.
 pub open spec fn track_ok(q: Seq<Entry>, i: int, s: Sequence) -> bool {
     let t = track(q, i, Track { ok: true, pos: s.computed as int, len: s.len() });
@@ -35,7 +45,45 @@ pub open spec fn draft_entry_ok(e: Entry, s: Sequence) -> bool {
     &&& s.computed <= e.from < e.to == s.planned
 }
 
+/// Is in the waiting queue.
+pub open spec fn queued(s: Sequence) -> bool {
+    s.phase is Waiting || s.phase is Dropped
+}
+
 impl Scheduler {
+    pub open spec fn sits_at(&self, k: int) -> bool {
+        &&& self.running@[k] < self.seqs@.len()
+        &&& self.seqs@[self.running@[k] as int].live()
+    }
+
+    pub open spec fn waits_at(&self, k: int) -> bool {
+        &&& self.waiting@[k] < self.seqs@.len()
+        &&& queued(self.seqs@[self.waiting@[k] as int])
+    }
+
+    pub open spec fn free_at(&self, k: int) -> bool {
+        &&& self.free_entries@[k] < self.seqs@.len()
+        &&& self.seqs@[self.free_entries@[k] as int].phase is Free
+    }
+
+    /// Entry `k` of the queue is of a sequence with this seat.
+    pub open spec fn queued_at(&self, k: int) -> bool {
+        let e = self.queue@[k];
+        &&& e.seq < self.seqs@.len()
+        &&& self.seqs@[e.seq as int].live()
+        &&& e.seat == self.seqs@[e.seq as int].seat
+    }
+
+    /// In group `g` the seat of sequence `i` has what it is to have.
+    pub open spec fn table_ok(&self, i: int, g: int) -> bool {
+        let s = self.seqs@[i];
+        seat_ok(s, self.groups@[g].seat(s.seat as int), self.config.block_size)
+    }
+
+    pub open spec fn seat_empty(&self, k: int, g: int) -> bool {
+        self.groups@[g].seat(self.free_seats@[k] as int).table.len() == 0
+    }
+
     pub open spec fn groups_ok(&self) -> bool {
         &&& self.config.wf()
         &&& forall|g: int|
@@ -51,10 +99,8 @@ impl Scheduler {
     pub open spec fn running_ok(&self) -> bool {
         &&& self.running@.no_duplicates()
         &&& forall|k: int|
-            0 <= k < self.running@.len() ==> {
-                &&& (#[trigger] self.running@[k]) < self.seqs@.len()
-                &&& self.seqs@[self.running@[k] as int].live()
-            }
+            #![trigger self.running@[k]]
+            0 <= k < self.running@.len() ==> self.sits_at(k)
         &&& forall|i: int|
             0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live()
                 ==> self.running@.contains(i as u32)
@@ -64,23 +110,18 @@ impl Scheduler {
     pub open spec fn waiting_ok(&self) -> bool {
         &&& self.waiting@.no_duplicates()
         &&& forall|k: int|
-            0 <= k < self.waiting@.len() ==> {
-                &&& (#[trigger] self.waiting@[k]) < self.seqs@.len()
-                &&& (self.seqs@[self.waiting@[k] as int].phase is Waiting
-                    || self.seqs@[self.waiting@[k] as int].phase is Dropped)
-            }
+            #![trigger self.waiting@[k]]
+            0 <= k < self.waiting@.len() ==> self.waits_at(k)
         &&& forall|i: int|
-            0 <= i < self.seqs@.len() && ((#[trigger] self.seqs@[i]).phase is Waiting
-                || self.seqs@[i].phase is Dropped) ==> self.waiting@.contains(i as u32)
+            0 <= i < self.seqs@.len() && queued(#[trigger] self.seqs@[i])
+                ==> self.waiting@.contains(i as u32)
     }
 
     pub open spec fn free_entries_ok(&self) -> bool {
         &&& self.free_entries@.no_duplicates()
         &&& forall|k: int|
-            0 <= k < self.free_entries@.len() ==> {
-                &&& (#[trigger] self.free_entries@[k]) < self.seqs@.len()
-                &&& self.seqs@[self.free_entries@[k] as int].phase is Free
-            }
+            #![trigger self.free_entries@[k]]
+            0 <= k < self.free_entries@.len() ==> self.free_at(k)
     }
 
     /// Each seat is free, its tables empty, or has one sequence.
@@ -92,9 +133,7 @@ impl Scheduler {
                 < self.config.max_seqs
         &&& forall|k: int, g: int|
             #![trigger self.free_seats@[k], self.groups@[g]]
-            0 <= k < self.free_seats@.len() && 0 <= g < self.groups@.len() ==> self.groups@[g].seat(
-                self.free_seats@[k] as int,
-            ).table.len() == 0
+            0 <= k < self.free_seats@.len() && 0 <= g < self.groups@.len() ==> self.seat_empty(k, g)
         &&& forall|i: int|
             0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live() ==> {
                 &&& self.seqs@[i].seat < self.config.max_seqs
@@ -111,21 +150,14 @@ impl Scheduler {
         forall|i: int, g: int|
             #![trigger self.seqs@[i], self.groups@[g]]
             0 <= i < self.seqs@.len() && 0 <= g < self.groups@.len()
-                && self.seqs@[i].phase is Running ==> seat_ok(
-                self.seqs@[i],
-                self.groups@[g].seat(self.seqs@[i].seat as int),
-                self.config.block_size,
-            )
+                && self.seqs@[i].phase is Running ==> self.table_ok(i, g)
     }
 
     /// The queue names live sequences, and leads each running one to what is planned.
     pub open spec fn queue_ok(&self) -> bool {
         &&& forall|k: int|
-            0 <= k < self.queue@.len() ==> {
-                &&& (#[trigger] self.queue@[k]).seq < self.seqs@.len()
-                &&& self.seqs@[self.queue@[k].seq as int].live()
-                &&& self.queue@[k].seat == self.seqs@[self.queue@[k].seq as int].seat
-            }
+            #![trigger self.queue@[k]]
+            0 <= k < self.queue@.len() ==> self.queued_at(k)
         &&& forall|i: int|
             0 <= i < self.seqs@.len() && (#[trigger] self.seqs@[i]).live()
                 ==> self.seqs@[i].in_flight == entries_of(self.queue@, i)

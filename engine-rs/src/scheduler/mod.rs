@@ -1,4 +1,5 @@
 //! The scheduler: which rows the next step computes, and what a committed or cancelled step means.
+mod abort;
 mod admit;
 mod attach;
 mod cancel;
@@ -8,6 +9,7 @@ mod draft;
 mod emit;
 mod error;
 mod forget;
+mod fork;
 mod frame;
 mod inv;
 mod load;

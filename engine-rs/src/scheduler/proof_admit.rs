@@ -31,20 +31,17 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
         b.running@ == a.running@.push(i as u32),
         b.free_seats@ == a.free_seats@.drop_last(),
         b.waiting@ == a.waiting@.drop_first(),
-        b.queue == a.queue,
-        b.plans == a.plans,
-        b.draft == a.draft,
-        b.draft_rows == a.draft_rows,
+        b.same_work(&a),
         b.free_entries == a.free_entries,
         entries_of(a.queue@, i) == 0,
         groups_frame(a.config, a.groups@, b.groups@, a.free_seats@.last() as int),
-        forall|g: int|
-            0 <= g < b.groups@.len() ==> attached(
-                (#[trigger] b.groups@[g]).seat(a.free_seats@.last() as int),
-                a.seqs@[i].tokens@,
-                k,
-                a.config.block_size,
-            ),
+        all_attached(
+            b.groups@,
+            a.free_seats@.last() as int,
+            a.seqs@[i].tokens@,
+            k,
+            a.config.block_size,
+        ),
     ensures
         b.inv(),
         b.seqs@[i].computed <= a.seqs@[i].need_from,
@@ -63,10 +60,7 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     assert forall|m: int| 0 <= m < a.running@.len() implies (#[trigger] a.running@[m]) != i by {
         assert(a.seqs@[a.running@[m] as int].live());
     }
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
+    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
         if m < a.running@.len() {
             assert(b.running@[m] == a.running@[m]);
             assert(b.seqs@[a.running@[m] as int] == a.seqs@[a.running@[m] as int]);
@@ -96,9 +90,7 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     }
     assert forall|m: int, g: int|
         #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.seat_empty(m, g) by {
         assert(b.free_seats@[m] == a.free_seats@[m]);
         assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
             a.free_seats@[m] as int,
@@ -133,11 +125,7 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
     assert forall|j: int, g: int|
         #![trigger b.seqs@[j], b.groups@[g]]
         0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
+            && b.seqs@[j].phase is Running implies b.table_ok(j, g) by {
         if j == i {
             let v = b.groups@[g].seat(seat as int);
             assert(attached(v, s.tokens@, k, b.config.block_size));
@@ -153,11 +141,7 @@ pub(super) proof fn lemma_took_seat(a: Scheduler, b: Scheduler, i: int, k: nat)
             ));
         }
     }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies {
-        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
-        &&& b.seqs@[b.queue@[m].seq as int].live()
-        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
-    } by {
+    assert forall|m: int| 0 <= m < b.queue@.len() implies #[trigger] b.queued_at(m) by {
         lemma_entries_some(a.queue@, m);
         assert(b.seqs@[a.queue@[m].seq as int] == a.seqs@[a.queue@[m].seq as int]);
     }

@@ -47,11 +47,7 @@ pub(super) proof fn lemma_committed(a: Scheduler, b: Scheduler, i: int, open: na
             assert(track_ok(a.queue@, j, a.seqs@[j]));
         }
     }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies {
-        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
-        &&& b.seqs@[b.queue@[m].seq as int].live()
-        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
-    } by {
+    assert forall|m: int| 0 <= m < b.queue@.len() implies #[trigger] b.queued_at(m) by {
         assert(b.queue@[m] == a.queue@[m + 1]);
         assert(a.seqs@[a.queue@[m + 1].seq as int].live());
     }

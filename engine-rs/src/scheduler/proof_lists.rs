@@ -31,12 +31,12 @@ pub open spec fn stays(a: Scheduler, b: Scheduler, i: int) -> bool {
         &&& a.seqs@[i].live() && b.seqs@[i].live()
         &&& b.seqs@[i].seat == a.seqs@[i].seat
         &&& b.seqs@[i].wf(b.config)
-        &&& b.seqs@[i].phase is Running ==> forall|g: int|
-            0 <= g < b.groups@.len() ==> seat_ok(
-                b.seqs@[i],
-                (#[trigger] b.groups@[g]).seat(seat_of(a, i)),
-                b.config.block_size,
-            )
+        &&& b.seqs@[i].phase is Running ==> all_hold(
+            b.seqs@[i],
+            b.groups@,
+            seat_of(a, i),
+            b.config.block_size,
+        )
     }
 }
 
@@ -50,10 +50,7 @@ pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
             && b.seats_ok() && b.tables_ok(),
 {
     let seat = seat_of(a, i);
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
+    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
         assert(a.seqs@[a.running@[m] as int].live());
     }
     assert forall|j: int|
@@ -62,24 +59,15 @@ pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
     ) by {
         assert(a.seqs@[j].live());
     }
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
-        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
-            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
-    } by {
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
         assert(a.waiting@[m] != i);
     }
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
-        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
-    } by {
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies #[trigger] b.free_at(m) by {
         assert(a.free_entries@[m] != i);
     }
     assert forall|m: int, g: int|
         #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.seat_empty(m, g) by {
         assert(a.free_seats@.contains(a.free_seats@[m]));
         assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
             a.free_seats@[m] as int,
@@ -100,11 +88,7 @@ pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
     assert forall|j: int, g: int|
         #![trigger b.seqs@[j], b.groups@[g]]
         0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
+            && b.seqs@[j].phase is Running implies b.table_ok(j, g) by {
         if j != i {
             assert(b.seqs@[j] == a.seqs@[j]);
             assert(a.seqs@[j].seat != seat);
@@ -140,22 +124,19 @@ pub(super) proof fn lemma_front_left(a: Scheduler, b: Scheduler, i: int)
         b.waiting@ == a.waiting@.drop_first(),
         b.only_seq(&a, i),
         a.seqs@.len() <= u32::MAX,
-        !(b.seqs@[i].phase is Waiting || b.seqs@[i].phase is Dropped),
+        !queued(b.seqs@[i]),
     ensures
         b.waiting_ok(),
 {
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
-        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
-            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
-    } by {
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
         assert(b.waiting@[m] == a.waiting@[m + 1]);
         assert(a.waiting@[m + 1] != a.waiting@[0]);
         assert(b.seqs@[a.waiting@[m + 1] as int] == a.seqs@[a.waiting@[m + 1] as int]);
     }
     assert forall|j: int|
-        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
+        j as u32,
+    ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         let m = a.waiting@.index_of(j as u32);
         assert(m > 0);
@@ -175,10 +156,7 @@ pub(super) proof fn lemma_entry_freed(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.free_entries_ok(),
 {
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
-        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
-    } by {
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies #[trigger] b.free_at(m) by {
         if m < a.free_entries@.len() {
             assert(b.free_entries@[m] == a.free_entries@[m]);
         }
@@ -203,10 +181,7 @@ pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.inv(),
 {
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
+    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
         assert(a.seqs@[a.running@[m] as int].live());
     }
     assert forall|j: int|
@@ -215,11 +190,7 @@ pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
     ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
     }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies {
-        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
-        &&& b.seqs@[b.queue@[m].seq as int].live()
-        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
-    } by {
+    assert forall|m: int| 0 <= m < b.queue@.len() implies #[trigger] b.queued_at(m) by {
         assert(a.seqs@[a.queue@[m].seq as int].live());
     }
     assert(b.queue_ok());

@@ -50,15 +50,13 @@ pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
 {
     assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies j
         < a.seqs@.len() by {}
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
+    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
         assert(a.seqs@[a.running@[m] as int].live());
     }
     assert forall|j: int|
-        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
+        j as u32,
+    ) by {
         assert(b.seqs@[j] == a.seqs@[j]);
     }
     assert forall|j: int|
@@ -70,11 +68,7 @@ pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
     assert forall|j: int, g: int|
         #![trigger b.seqs@[j], b.groups@[g]]
         0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
+            && b.seqs@[j].phase is Running implies b.table_ok(j, g) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
     }
@@ -105,18 +99,15 @@ pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
     assert forall|m: int| 0 <= m < a.waiting@.len() implies (#[trigger] a.waiting@[m]) != i by {
         assert(!(a.seqs@[a.waiting@[m] as int].phase is Free));
     }
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
-        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
-            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
-    } by {
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
         if m < a.waiting@.len() {
             assert(b.waiting@[m] == a.waiting@[m]);
         }
     }
     assert forall|j: int|
-        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
+        0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
+        j as u32,
+    ) by {
         if j == i {
             assert(b.waiting@[a.waiting@.len() as int] == i as u32);
         } else {
@@ -126,10 +117,7 @@ pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
         }
     }
     assert(b.waiting@.no_duplicates());
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies {
-        &&& (#[trigger] b.free_entries@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.free_entries@[m] as int].phase is Free
-    } by {
+    assert forall|m: int| 0 <= m < b.free_entries@.len() implies #[trigger] b.free_at(m) by {
         assert(a.free_entries@.contains(a.free_entries@[m]));
         assert(a.free_entries@[m] != i);
     }
@@ -149,17 +137,14 @@ pub(super) proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.inv(),
 {
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies {
-        &&& (#[trigger] b.waiting@[m]) < b.seqs@.len()
-        &&& (b.seqs@[b.waiting@[m] as int].phase is Waiting
-            || b.seqs@[b.waiting@[m] as int].phase is Dropped)
-    } by {
+    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
         assert(a.waiting@[m] < a.seqs@.len());
     }
     assert forall|j: int|
-        0 <= j < b.seqs@.len() && ((#[trigger] b.seqs@[j]).phase is Waiting
-            || b.seqs@[j].phase is Dropped) implies b.waiting@.contains(j as u32) by {
-        assert(a.seqs@[j].phase is Waiting || a.seqs@[j].phase is Dropped);
+        0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
+        j as u32,
+    ) by {
+        assert(queued(a.seqs@[j]));
     }
     lemma_idle_entry(a, b, i);
 }

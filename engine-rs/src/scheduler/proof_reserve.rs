@@ -79,11 +79,7 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
         0 <= i < a.seqs@.len(),
         a.seqs@[i].phase is Running,
         groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        forall|g: int|
-            0 <= g < b.groups@.len() ==> extends(
-                a.groups@[g].seat(a.seqs@[i].seat as int),
-                (#[trigger] b.groups@[g]).seat(a.seqs@[i].seat as int),
-            ),
+        all_extend(a.groups@, b.groups@, a.seqs@[i].seat as int),
     ensures
         b.inv(),
 {

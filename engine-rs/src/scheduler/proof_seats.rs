@@ -23,15 +23,9 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
         b.seqs@[i].wf(b.config),
         b.running@ == a.running@.remove(k),
         b.free_seats@ == a.free_seats@.push(a.seqs@[i].seat),
-        b.queue == a.queue,
-        b.plans == a.plans,
-        b.draft == a.draft,
-        b.draft_rows == a.draft_rows,
+        b.same_work(&a),
         groups_frame(a.config, a.groups@, b.groups@, a.seqs@[i].seat as int),
-        forall|g: int|
-            0 <= g < b.groups@.len() ==> (#[trigger] b.groups@[g]).seat(
-                a.seqs@[i].seat as int,
-            ).table.len() == 0,
+        empty_at(b.groups@, a.seqs@[i].seat as int),
     ensures
         b.groups_ok(),
         b.seqs_ok(),
@@ -59,10 +53,7 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
             m - 1
         }] == j as u32);
     }
-    assert forall|m: int| 0 <= m < b.running@.len() implies {
-        &&& (#[trigger] b.running@[m]) < b.seqs@.len()
-        &&& b.seqs@[b.running@[m] as int].live()
-    } by {
+    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
         let m2 = if m < k {
             m
         } else {
@@ -90,9 +81,7 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
     }
     assert forall|m: int, g: int|
         #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.groups@[g].seat(
-        b.free_seats@[m] as int,
-    ).table.len() == 0 by {
+        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.seat_empty(m, g) by {
         if m < a.free_seats@.len() {
             assert(a.free_seats@[m] == b.free_seats@[m]);
             assert(a.free_seats@.contains(a.free_seats@[m]));
@@ -106,11 +95,7 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
     assert forall|j: int, g: int|
         #![trigger b.seqs@[j], b.groups@[g]]
         0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies seat_ok(
-        b.seqs@[j],
-        b.groups@[g].seat(b.seqs@[j].seat as int),
-        b.config.block_size,
-    ) by {
+            && b.seqs@[j].phase is Running implies b.table_ok(j, g) by {
         assert(b.seqs@[j] == a.seqs@[j]);
         assert(a.seqs@[j].seat != a.seqs@[i].seat);
         assert(b.groups@[g].seat(b.seqs@[j].seat as int) == a.groups@[g].seat(
@@ -118,11 +103,7 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
         ));
     }
     // queue
-    assert forall|m: int| 0 <= m < b.queue@.len() implies {
-        &&& (#[trigger] b.queue@[m]).seq < b.seqs@.len()
-        &&& b.seqs@[b.queue@[m].seq as int].live()
-        &&& b.queue@[m].seat == b.seqs@[b.queue@[m].seq as int].seat
-    } by {
+    assert forall|m: int| 0 <= m < b.queue@.len() implies #[trigger] b.queued_at(m) by {
         lemma_entries_some(a.queue@, m);
         assert(a.queue@[m].seq != i);
         assert(b.seqs@[a.queue@[m].seq as int] == a.seqs@[a.queue@[m].seq as int]);

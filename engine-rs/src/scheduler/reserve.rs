@@ -19,14 +19,19 @@ impl Scheduler {
             ).table.len() * self.config.block_size
     }
 
-    /// What growing tables leaves alone.
-    pub open spec fn same_work(&self, o: &Self) -> bool {
+    /// What filling the draft leaves alone.
+    pub open spec fn same_plans(&self, o: &Self) -> bool {
         &&& self.config == o.config
-        &&& self.queue == o.queue
         &&& self.plans == o.plans
+        &&& self.next_plan == o.next_plan
+    }
+
+    /// What giving seats, taking them and growing tables leaves alone.
+    pub open spec fn same_work(&self, o: &Self) -> bool {
+        &&& self.same_plans(o)
+        &&& self.queue == o.queue
         &&& self.draft == o.draft
         &&& self.draft_rows == o.draft_rows
-        &&& self.next_plan == o.next_plan
     }
 
     /// Longer tables for running sequence `i`, in free blocks only.

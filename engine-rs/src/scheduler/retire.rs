@@ -71,11 +71,7 @@ impl Scheduler {
             final(self).seqs@[old(self).running@[k as int] as int].phase is Free,
             final(self).running@ == old(self).running@.remove(k as int),
             final(self).waiting == old(self).waiting,
-            final(self).queue == old(self).queue,
-            final(self).plans == old(self).plans,
-            final(self).draft == old(self).draft,
-            final(self).draft_rows == old(self).draft_rows,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_work(old(self)),
     {
         let ghost before = *self;
         let i = self.running.remove(k);
@@ -112,17 +108,14 @@ impl Scheduler {
             self.waiting_ok(),
             self.free_entries_ok(),
     {
-        assert forall|m: int| 0 <= m < self.waiting@.len() implies {
-            &&& (#[trigger] self.waiting@[m]) < self.seqs@.len()
-            &&& (self.seqs@[self.waiting@[m] as int].phase is Waiting
-                || self.seqs@[self.waiting@[m] as int].phase is Dropped)
-        } by {
+        assert forall|m: int| 0 <= m < self.waiting@.len() implies #[trigger] self.waits_at(m) by {
             assert(before.waiting@[m] != i);
         }
         lemma_entry_freed(before, *self, i);
         assert forall|j: int|
-            0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
-                || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
+            0 <= j < self.seqs@.len() && queued(
+                #[trigger] self.seqs@[j],
+            ) implies self.waiting@.contains(j as u32) by {
             assert(self.seqs@[j] == before.seqs@[j]);
         }
     }
@@ -144,12 +137,7 @@ impl Scheduler {
             refines(*old(self), *final(self)),
             final(self).settled(),
             final(self).unretired(old(self)),
-            final(self).config == old(self).config,
-            final(self).queue == old(self).queue,
-            final(self).plans == old(self).plans,
-            final(self).draft == old(self).draft,
-            final(self).draft_rows == old(self).draft_rows,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_work(old(self)),
     {
         let mut k: usize = 0;
         proof {
@@ -160,12 +148,7 @@ impl Scheduler {
                 self.inv(),
                 refines(*old(self), *self),
                 self.unretired(old(self)),
-                self.config == old(self).config,
-                self.queue == old(self).queue,
-                self.plans == old(self).plans,
-                self.draft == old(self).draft,
-                self.draft_rows == old(self).draft_rows,
-                self.next_plan == old(self).next_plan,
+                self.same_work(old(self)),
                 forall|m: int|
                     0 <= m < k ==> drained(self.seqs@[(#[trigger] self.running@[m]) as int]),
                 k <= self.running@.len(),

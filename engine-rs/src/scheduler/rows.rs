@@ -135,13 +135,7 @@ impl Scheduler {
             self.covers(i, to),
         ensures
             self.seqs@[i].seat < self.config.max_seqs,
-            forall|g: int|
-                0 <= g < self.groups@.len() ==> writable(
-                    (#[trigger] self.groups@[g]).seat(self.seqs@[i].seat as int),
-                    from,
-                    to,
-                    self.config.block_size,
-                ),
+            all_writable(self.groups@, self.seqs@[i].seat as int, from, to, self.config.block_size),
     {
         assert(self.seqs@[i].live());
         assert forall|g: int| 0 <= g < self.groups@.len() implies writable(
@@ -165,20 +159,10 @@ impl Scheduler {
             b.seqs@[i].tokens == self.seqs@[i].tokens,
             b.seqs@[i].computed == self.seqs@[i].computed,
             self.covers(i, b.seqs@[i].planned as int),
-            forall|g: int|
-                0 <= g < b.groups@.len() ==> dirtied(
-                    self.groups@[g].seat(self.seqs@[i].seat as int),
-                    (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
-                    from,
-                ),
+            all_dirtied(self.groups@, b.groups@, self.seqs@[i].seat as int, from),
             b.groups@.len() == self.groups@.len(),
         ensures
-            forall|g: int|
-                0 <= g < b.groups@.len() ==> seat_ok(
-                    b.seqs@[i],
-                    (#[trigger] b.groups@[g]).seat(self.seqs@[i].seat as int),
-                    b.config.block_size,
-                ),
+            all_hold(b.seqs@[i], b.groups@, self.seqs@[i].seat as int, b.config.block_size),
     {
         let s = self.seqs@[i];
         assert forall|g: int| 0 <= g < b.groups@.len() implies seat_ok(

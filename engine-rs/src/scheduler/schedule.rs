@@ -66,9 +66,7 @@ impl Scheduler {
         ensures
             final(self).inv(),
             refines(*old(self), *final(self)),
-            final(self).config == old(self).config,
-            final(self).plans == old(self).plans,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_plans(old(self)),
             old(self).settled() ==> final(self).settled(),
             final(self).slid_since(old(self)),
             old(self).idle() && unfinished(*old(self)) ==> final(self).draft > 0,
@@ -164,9 +162,7 @@ impl Scheduler {
         ensures
             final(self).inv(),
             refines(*old(self), *final(self)),
-            final(self).config == old(self).config,
-            final(self).plans == old(self).plans,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_plans(old(self)),
             final(self).draft_within(final(self).running@.len() as int),
             final(self).draft_rows + r.0 == budget,
             final(self).running@.len() <= old(self).running@.len(),
@@ -199,9 +195,7 @@ impl Scheduler {
             invariant
                 self.inv(),
                 refines(*old(self), *self),
-                self.config == old(self).config,
-                self.plans == old(self).plans,
-                self.next_plan == old(self).next_plan,
+                self.same_plans(old(self)),
                 self.draft_within(k as int),
                 k <= self.running@.len() <= count,
                 left <= budget,

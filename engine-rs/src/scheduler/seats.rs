@@ -27,11 +27,7 @@ impl Scheduler {
             final(self).seqs@[old(self).running@.last() as int].phase is Waiting,
             final(self).running@ == old(self).running@.drop_last(),
             final(self).waiting@ == seq![old(self).running@.last()] + old(self).waiting@,
-            final(self).queue == old(self).queue,
-            final(self).plans == old(self).plans,
-            final(self).draft == old(self).draft,
-            final(self).draft_rows == old(self).draft_rows,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_work(old(self)),
             groups_frame(
                 old(self).config,
                 old(self).groups@,
@@ -77,8 +73,9 @@ impl Scheduler {
             }
             assert(self.waiting@.no_duplicates());
             assert forall|j: int|
-                0 <= j < self.seqs@.len() && ((#[trigger] self.seqs@[j]).phase is Waiting
-                    || self.seqs@[j].phase is Dropped) implies self.waiting@.contains(j as u32) by {
+                0 <= j < self.seqs@.len() && queued(
+                    #[trigger] self.seqs@[j],
+                ) implies self.waiting@.contains(j as u32) by {
                 if j == i {
                     assert(self.waiting@[0] == i);
                 } else {
@@ -88,11 +85,9 @@ impl Scheduler {
                     assert(self.waiting@[k + 1] == j as u32);
                 }
             }
-            assert forall|k: int| 0 <= k < self.waiting@.len() implies {
-                &&& (#[trigger] self.waiting@[k]) < self.seqs@.len()
-                &&& (self.seqs@[self.waiting@[k] as int].phase is Waiting
-                    || self.seqs@[self.waiting@[k] as int].phase is Dropped)
-            } by {
+            assert forall|k: int| 0 <= k < self.waiting@.len() implies #[trigger] self.waits_at(
+                k,
+            ) by {
                 if k > 0 {
                     assert(self.waiting@[k] == w[k - 1]);
                 }

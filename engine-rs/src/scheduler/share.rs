@@ -17,6 +17,17 @@ pub open spec fn shareable(v: SeatView, toks: Seq<u32>, k: nat, block_size: u32)
     &&& holds(v, toks, (k * block_size) as int)
 }
 
+pub open spec fn all_shareable(
+    groups: Seq<LayerGroup>,
+    seat: int,
+    toks: Seq<u32>,
+    k: nat,
+    block_size: u32,
+) -> bool {
+    forall|g: int|
+        0 <= g < groups.len() ==> shareable((#[trigger] groups[g]).seat(seat), toks, k, block_size)
+}
+
 /// The computed blocks of `s` begin any tokens that begin as its own do.
 pub(super) proof fn lemma_shareable(
     s: Sequence,
@@ -57,35 +68,18 @@ pub fn share_all(
     Ghost(toks): Ghost<Seq<u32>>,
 )
     requires
-        c.wf(),
-        seat < c.max_seqs,
+        whole(c, old(groups)@, seat as int),
         from < c.max_seqs,
         seat != from,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int|
-            0 <= g < old(groups)@.len() ==> (#[trigger] old(groups)@[g]).seat(
-                seat as int,
-            ).table.len() == 0,
-        forall|g: int|
-            0 <= g < old(groups)@.len() ==> shareable(
-                (#[trigger] old(groups)@[g]).seat(from as int),
-                toks,
-                k as nat,
-                c.block_size,
-            ),
+        empty_at(old(groups)@, seat as int),
+        all_shareable(old(groups)@, from as int, toks, k as nat, c.block_size),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
         same_cache(old(groups)@, final(groups)@),
         forall|g: int|
             0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(seat as int).table
                 == old(groups)@[g].seat(from as int).table.take(k as int),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> attached(
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-                toks,
-                k as nat,
-                c.block_size,
-            ),
+        all_attached(final(groups)@, seat as int, toks, k as nat, c.block_size),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -102,13 +96,7 @@ pub fn share_all(
                 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table == before[h].seat(
                     from as int,
                 ).table.take(k as int),
-            forall|h: int|
-                0 <= h < before.len() ==> shareable(
-                    (#[trigger] before[h]).seat(from as int),
-                    toks,
-                    k as nat,
-                    c.block_size,
-                ),
+            all_shareable(before, from as int, toks, k as nat, c.block_size),
             forall|h: int|
                 g <= h < groups@.len() ==> (#[trigger] groups@[h]).seat(seat as int).table.len()
                     == 0,

@@ -53,10 +53,8 @@ fn slide_all(
     block_size: u32,
 )
     requires
-        c.wf(),
-        seat < c.max_seqs,
+        whole(c, old(groups)@, seat as int),
         block_size == c.block_size,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
         same_cache(old(groups)@, final(groups)@),

@@ -31,6 +31,10 @@ pub open spec fn extends(a: SeatView, b: SeatView) -> bool {
     &&& b.kv.take(a.kv.len() as int) == a.kv
 }
 
+pub open spec fn all_extend(a: Seq<LayerGroup>, b: Seq<LayerGroup>, seat: int) -> bool {
+    forall|g: int| 0 <= g < b.len() ==> extends(a[g].seat(seat), (#[trigger] b[g]).seat(seat))
+}
+
 pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: int)
     requires
         extends(a, b),
@@ -46,16 +50,11 @@ pub proof fn lemma_extends_holds(a: SeatView, b: SeatView, toks: Seq<u32>, n: in
 /// Empties the seat's table in every group.
 pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: u32)
     requires
-        c.wf(),
-        seat < c.max_seqs,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
+        whole(c, old(groups)@, seat as int),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
         same_cache(old(groups)@, final(groups)@),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> (#[trigger] final(groups)@[g]).seat(
-                seat as int,
-            ).table.len() == 0,
+        empty_at(final(groups)@, seat as int),
 {
     let ghost before = groups@;
     let mut g: usize = 0;
@@ -94,17 +93,11 @@ pub fn grow_all(
     blocks: usize,
 ) -> (ok: bool)
     requires
-        c.wf(),
-        seat < c.max_seqs,
+        whole(c, old(groups)@, seat as int),
         blocks * c.block_size < c.max_model_len + c.block_size,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> extends(
-                old(groups)@[g].seat(seat as int),
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-            ),
+        all_extend(old(groups)@, final(groups)@, seat as int),
         forall|g: int|
             0 <= g < final(groups)@.len() ==> grew(
                 old(groups)@[g],
@@ -141,11 +134,7 @@ pub fn grow_all(
             seat < c.max_seqs,
             blocks * c.block_size < c.max_model_len + c.block_size,
             groups_frame(c, before, groups@, seat as int),
-            forall|h: int|
-                0 <= h < groups@.len() ==> extends(
-                    before[h].seat(seat as int),
-                    (#[trigger] groups@[h]).seat(seat as int),
-                ),
+            all_extend(before, groups@, seat as int),
             forall|h: int| 0 <= h < g ==> grew(before[h], #[trigger] groups@[h], seat as int),
             forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
             !ok ==> exists|h: int|
@@ -260,6 +249,10 @@ pub open spec fn dirtied(a: SeatView, b: SeatView, from: int) -> bool {
     &&& forall|p: int| 0 <= p < from && p < a.kv.len() ==> #[trigger] b.kv[p] == a.kv[p]
 }
 
+pub open spec fn all_dirtied(a: Seq<LayerGroup>, b: Seq<LayerGroup>, seat: int, from: int) -> bool {
+    forall|g: int| 0 <= g < b.len() ==> dirtied(a[g].seat(seat), (#[trigger] b[g]).seat(seat), from)
+}
+
 /// A plan is about to write positions `from..to` of the seat: what is there is unknown until the
 /// plan is committed. Ghost only.
 pub fn dirty_all(
@@ -270,25 +263,12 @@ pub fn dirty_all(
     to: u32,
 )
     requires
-        c.wf(),
-        seat < c.max_seqs,
+        whole(c, old(groups)@, seat as int),
         from <= to,
-        forall|g: int| 0 <= g < old(groups)@.len() ==> group_ok(c, #[trigger] old(groups)@[g]),
-        forall|g: int|
-            0 <= g < old(groups)@.len() ==> writable(
-                (#[trigger] old(groups)@[g]).seat(seat as int),
-                from as int,
-                to as int,
-                c.block_size,
-            ),
+        all_writable(old(groups)@, seat as int, from as int, to as int, c.block_size),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        forall|g: int|
-            0 <= g < final(groups)@.len() ==> dirtied(
-                old(groups)@[g].seat(seat as int),
-                (#[trigger] final(groups)@[g]).seat(seat as int),
-                from as int,
-            ),
+        all_dirtied(old(groups)@, final(groups)@, seat as int, from as int),
         same_cache(old(groups)@, final(groups)@),
 {
     let ghost before = groups@;
@@ -308,13 +288,7 @@ pub fn dirty_all(
                     from as int,
                 ),
             forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
-            forall|h: int|
-                0 <= h < before.len() ==> writable(
-                    (#[trigger] before[h]).seat(seat as int),
-                    from as int,
-                    to as int,
-                    c.block_size,
-                ),
+            all_writable(before, seat as int, from as int, to as int, c.block_size),
         decreases groups@.len() - g,
     {
         let ghost prev = groups@;
@@ -336,6 +310,17 @@ pub fn dirty_all(
 pub open spec fn writable(v: SeatView, from: int, to: int, block_size: u32) -> bool {
     &&& v.sealed * block_size <= from
     &&& to <= v.table.len() * block_size
+}
+
+pub open spec fn all_writable(
+    groups: Seq<LayerGroup>,
+    seat: int,
+    from: int,
+    to: int,
+    block_size: u32,
+) -> bool {
+    forall|g: int|
+        0 <= g < groups.len() ==> writable((#[trigger] groups[g]).seat(seat), from, to, block_size)
 }
 
 } // verus!

@@ -18,9 +18,7 @@ impl Scheduler {
         ensures
             final(self).inv(),
             refines(*old(self), *final(self)),
-            final(self).config == old(self).config,
-            final(self).plans == old(self).plans,
-            final(self).next_plan == old(self).next_plan,
+            final(self).same_plans(old(self)),
             final(self).draft_within(final(self).running@.len() as int),
             old(self).settled() ==> final(self).settled(),
             final(self).draft - old(self).draft == final(self).running@.len() - old(
@@ -41,9 +39,7 @@ impl Scheduler {
             invariant
                 self.inv(),
                 refines(*old(self), *self),
-                self.config == old(self).config,
-                self.plans == old(self).plans,
-                self.next_plan == old(self).next_plan,
+                self.same_plans(old(self)),
                 self.draft_within(self.running@.len() as int),
                 self.draft_rows + left <= u32::MAX,
                 old(self).settled() ==> self.settled(),
