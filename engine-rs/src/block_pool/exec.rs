@@ -50,20 +50,6 @@ impl BlockPool {
             assert forall|b: int| 0 <= b < n implies order.contains(#[trigger] (b as u32)) by {
                 assert(order[b] == b as u32);
             }
-            assert forall|b: int|
-                0 <= b < n && #[trigger] holders[b] == Set::<
-                    Holder,
-                >::empty() implies order.contains(b as u32) by {}
-            assert forall|i: int| -1 <= i < n implies #[trigger] next@[ring(
-                order,
-                n as int,
-                i,
-            ) as int] == ring(order, n as int, i + 1) by {}
-            assert forall|i: int| 0 <= i <= n implies #[trigger] prev@[ring(
-                order,
-                n as int,
-                i,
-            ) as int] == ring(order, n as int, i - 1) by {}
         }
         BlockPool { refs, next, prev, free: n, plain: n, state }
     }
@@ -86,9 +72,6 @@ impl BlockPool {
             assert(self.next@[ring(v.order, n, -1) as int] == v.order[0]);
         }
         let b = self.next[head];
-        proof {
-            assert(v.order.remove(0) =~= v.order.drop_first());
-        }
         self.unlink(b, Ghost(0));
         self.refs.set(b as usize, 1);
         let reusable = self.plain == 0;
@@ -119,7 +102,6 @@ impl BlockPool {
     {
         let ghost v = self.state@;
         proof {
-            lemma_queued(v, b);
             lemma_acquire(v, b, h);
         }
         let count = self.refs[b as usize];
@@ -147,7 +129,6 @@ impl BlockPool {
         let ghost v = self.state@;
         let ghost n = v.holders.len() as int;
         proof {
-            lemma_queued(v, b);
             lemma_release(v, b, h, reusable);
         }
         let count = self.refs[b as usize] - 1;

@@ -9,22 +9,6 @@ use vstd::prelude::*;
 
 verus! {
 
-/// A block's place in the queue.
-pub proof fn lemma_queued(v: PoolView, b: u32)
-    requires
-        v.ok(),
-        b < v.holders.len(),
-    ensures
-        v.holders[b as int] == Set::<Holder>::empty() <==> v.order.contains(b),
-        v.order.contains(b) ==> 0 <= v.order.index_of(b) < v.order.len()
-            && v.order[v.order.index_of(b)] == b,
-{
-    if v.order.contains(b) {
-        let i = v.order.index_of(b);
-        assert(v.order[i] == b);
-    }
-}
-
 /// A queue of distinct blocks that misses `b` has room for it.
 pub proof fn lemma_room(order: Seq<u32>, n: int, b: u32)
     requires
@@ -36,17 +20,8 @@ pub proof fn lemma_room(order: Seq<u32>, n: int, b: u32)
 {
     let f = |i: u32| i as int;
     let set = order.to_set().map(f);
-    assert(order.no_duplicates());
     order.unique_seq_to_set();
     let rest = vstd::set_lib::set_int_range(0, n).remove(b as int);
-    vstd::set_lib::lemma_int_range(0, n);
-    assert(set.subset_of(rest)) by {
-        assert forall|x: int| #[trigger] set.contains(x) implies rest.contains(x) by {
-            let k = choose|k: u32| order.to_set().contains(k) && k as int == x;
-            let i = choose|i: int| 0 <= i < order.len() && order[i] == k;
-            assert(order[i] < n);
-        }
-    }
     vstd::set_lib::lemma_map_size(order.to_set(), set, f);
     vstd::set_lib::lemma_len_subset(set, rest);
 }
@@ -63,15 +38,11 @@ pub proof fn lemma_alloc(v: PoolView, h: Holder)
     let w = v.alloc(h);
     let b = v.order[0];
     assert(w.holders[b as int].contains(h));
-    assert forall|i: int| 0 <= i < w.order.len() implies #[trigger] w.order[i] == v.order[i + 1]
-        && w.order[i] != b by {}
     assert forall|c: int|
         0 <= c < w.holders.len() && #[trigger] w.holders[c] == Set::<
             Holder,
         >::empty() implies w.order.contains(c as u32) by {
-        assert(v.holders[c] == Set::<Holder>::empty());
         let i = v.order.index_of(c as u32);
-        assert(v.order[i] == c as u32);
         assert(w.order[i - 1] == c as u32);
     }
 }
@@ -85,22 +56,14 @@ pub proof fn lemma_acquire(v: PoolView, b: u32, h: Holder)
     ensures
         v.acquire(b, h).ok(),
 {
-    lemma_queued(v, b);
     let w = v.acquire(b, h);
     let k = v.order.index_of(b);
     let free = v.holders[b as int] == Set::<Holder>::empty();
     assert(w.holders[b as int].contains(h));
-    assert forall|i: int| 0 <= i < w.order.len() implies (#[trigger] w.order[i]) == v.order[if free
-        && i >= k {
-        i + 1
-    } else {
-        i
-    }] && w.order[i] != b by {}
     assert forall|c: int|
         0 <= c < w.holders.len() && #[trigger] w.holders[c] == Set::<
             Holder,
         >::empty() implies w.order.contains(c as u32) by {
-        assert(v.holders[c] == Set::<Holder>::empty());
         let i = v.order.index_of(c as u32);
         assert(v.order[i] == c as u32);
         assert(w.order[if free && i > k {
@@ -120,7 +83,6 @@ pub proof fn lemma_release(v: PoolView, b: u32, h: Holder, reusable: bool)
     ensures
         v.release(b, h, reusable).ok(),
 {
-    lemma_queued(v, b);
     let w = v.release(b, h, reusable);
     let freed = v.holders[b as int].remove(h) == Set::<Holder>::empty();
     let front: int = if freed && !reusable {
@@ -128,8 +90,6 @@ pub proof fn lemma_release(v: PoolView, b: u32, h: Holder, reusable: bool)
     } else {
         0
     };
-    assert forall|i: int| 0 <= i < v.order.len() implies (#[trigger] v.order[i]) == w.order[i
-        + front] && v.order[i] != b by {}
     assert forall|i: int| 0 <= i < w.order.len() implies (#[trigger] w.order[i]) == if 0 <= i
         - front < v.order.len() {
         v.order[i - front]
@@ -147,9 +107,7 @@ pub proof fn lemma_release(v: PoolView, b: u32, h: Holder, reusable: bool)
                 0
             }] == b);
         } else {
-            assert(v.holders[c] == Set::<Holder>::empty());
             let i = v.order.index_of(c as u32);
-            assert(v.order[i] == c as u32);
             assert(w.order[i + front] == c as u32);
         }
     }
@@ -167,8 +125,6 @@ pub proof fn lemma_counts(v: PoolView)
     let f = |i: u32| i as int;
     let free = v.order.to_set().map(f);
     let all = vstd::set_lib::set_int_range(0, n);
-    vstd::set_lib::lemma_int_range(0, n);
-    assert(v.order.no_duplicates());
     v.order.unique_seq_to_set();
     vstd::set_lib::lemma_map_size(v.order.to_set(), free, f);
     assert forall|x: int| #[trigger]
@@ -185,7 +141,6 @@ pub proof fn lemma_counts(v: PoolView)
             assert(free.contains(f(x as u32)));
         }
     }
-    assert(free.disjoint(held(v)));
     assert(free.union(held(v)) =~= all);
     vstd::set_lib::lemma_set_disjoint_lens(free, held(v));
 }

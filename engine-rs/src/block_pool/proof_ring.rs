@@ -26,13 +26,6 @@ pub proof fn lemma_ring_distinct(order: Seq<u32>, n: int, i: int, j: int)
     ensures
         i == j || ring(order, n, i) == n,
 {
-    if 0 <= i < order.len() && 0 <= j < order.len() {
-        if i < j {
-            assert(order[i] != order[j]);
-        } else if j < i {
-            assert(order[j] != order[i]);
-        }
-    }
 }
 
 /// Taking out entry `k` closes the ring over it.
@@ -54,16 +47,10 @@ pub proof fn lemma_unlink(order: Seq<u32>, n: int, next: Seq<u32>, prev: Seq<u32
         }),
 {
     let after = order.remove(k);
-    assert(order[k] == ring(order, n, k));
     let p = prev[ring(order, n, k) as int];
     let q = next[ring(order, n, k) as int];
     let next2 = next.update(p as int, q);
     let prev2 = prev.update(q as int, p);
-    assert forall|i: int| 0 <= i < after.len() implies #[trigger] after[i] == order[if i < k {
-        i
-    } else {
-        i + 1
-    }] by {}
     assert forall|i: int| -1 <= i < after.len() implies #[trigger] next2[ring(after, n, i) as int]
         == ring(after, n, i + 1) by {
         let j = if i < k {
@@ -71,8 +58,6 @@ pub proof fn lemma_unlink(order: Seq<u32>, n: int, next: Seq<u32>, prev: Seq<u32
         } else {
             i + 1
         };
-        assert(ring(after, n, i) == ring(order, n, j));
-        assert(next[ring(order, n, j) as int] == ring(order, n, j + 1));
         if ring(order, n, j) == p {
             lemma_ring_distinct(order, n, j, k - 1);
         }
@@ -124,7 +109,6 @@ pub proof fn lemma_link(order: Seq<u32>, n: int, next: Seq<u32>, prev: Seq<u32>,
     } else {
         order[i - 1]
     } by {}
-    assert forall|i: int| 0 <= i < order.len() implies #[trigger] order[i] != b by {}
     assert forall|i: int| -1 <= i < after.len() implies #[trigger] next2[ring(after, n, i) as int]
         == ring(after, n, i + 1) by {
         if i != k {
@@ -133,8 +117,6 @@ pub proof fn lemma_link(order: Seq<u32>, n: int, next: Seq<u32>, prev: Seq<u32>,
             } else {
                 i - 1
             };
-            assert(ring(after, n, i) == ring(order, n, j));
-            assert(next[ring(order, n, j) as int] == ring(order, n, j + 1));
             if ring(order, n, j) == p {
                 lemma_ring_distinct(order, n, j, k - 1);
             }

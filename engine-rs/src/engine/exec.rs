@@ -1,3 +1,7 @@
+mod counts;
+
+pub use counts::*;
+
 use crate::refinement::*;
 use crate::scheduler::*;
 use vstd::prelude::*;
@@ -7,26 +11,26 @@ verus! {
 /// The engine. Methods take and return it by value: a caller that loses it to a panic holds nothing
 /// half-changed.
 pub struct Engine {
-    pub(super) s: Scheduler,
+    s: Scheduler,
     /// The machine that this engine follows.
-    pub(super) link: Ghost<Link>,
+    link: Ghost<Link>,
 }
 
 impl Engine {
     /// Between calls the scheduler is whole, no plan is half made, nothing that is over and not in
     /// flight holds a seat or a block, and the machine is where the scheduler is.
     #[verifier::type_invariant]
-    pub open(super) spec fn wf(self) -> bool {
+    pub closed spec fn wf(self) -> bool {
         self.s.inv() && self.s.settled() && self.s.draft == 0 && linked(self.s, self.link@)
     }
 
     /// All that the engine knows.
-    pub open(super) spec fn state(self) -> Scheduler {
+    pub closed spec fn state(self) -> Scheduler {
         self.s
     }
 
     /// The machine that it follows, and the names of the machine's sequences.
-    pub open(super) spec fn link(self) -> Link {
+    pub closed spec fn link(self) -> Link {
         self.link@
     }
 

@@ -1,8 +1,6 @@
 //! What Python may call: total functions over a scheduler that is always whole.
-mod counts;
 mod exec;
 #[cfg(test)]
 mod tests;
 
-pub use counts::*;
 pub use exec::*;

@@ -69,9 +69,6 @@ impl LayerGroup {
         ensures
             g.created(num_blocks, block_size, seats, row_len, window, prefix_cache),
     {
-        proof {
-            lemma_factors(num_blocks as int, block_size as int);
-        }
         let size = block_size as usize;
         let ghost slots = Seq::new(size as nat, |o: int| None::<Seq<u32>>);
         let content = Ghost(Seq::new(num_blocks as nat, |b: int| slots));
@@ -89,8 +86,6 @@ impl LayerGroup {
         };
         proof {
             g.pool.lemma_view_ok();
-            g.tree.lemma_view_ok();
-            lemma_initial(g.state());
             assert forall|s: int| 0 <= s < seats implies (#[trigger] g.seat(s)).kv.len() == 0 by {
                 assert(g.state().rows[s].len() * g.state().size == 0) by (nonlinear_arith)
                     requires
@@ -141,11 +136,6 @@ impl LayerGroup {
             }
             match self.tree.find(parent, salt, tokens.as_slice(), start) {
                 None => {
-                    assert(!self.tree.view().has(
-                        parent,
-                        salt,
-                        block_of(tokens@, size as int, k as int),
-                    ));
                     return k;
                 },
                 Some(b) => {
@@ -196,10 +186,6 @@ impl LayerGroup {
             self.anchor.set(s, anchor);
             s += 1;
         }
-        proof {
-            lemma_reset(st);
-            assert(self.anchor@ =~= st.reset().anchor);
-        }
     }
 
     pub fn table_len(&self, seat: usize) -> (n: usize)
@@ -221,9 +207,6 @@ impl LayerGroup {
             b == self.seat(seat as int).table[i as int],
             b < self.num_blocks(),
     {
-        proof {
-            assert(self.state().rows[seat as int][i as int] < self.state().n());
-        }
         self.tables.get(seat, i)
     }
 
@@ -296,23 +279,6 @@ impl LayerGroup {
         {
             self.tables.relog(seat, i);
             i += 1;
-            proof {
-                assert(self.updates() =~= was.updates() + appended(
-                    seat as int,
-                    was.tables.rows()[seat as int],
-                    0,
-                    i as int,
-                ));
-            }
-        }
-        proof {
-            assert(self.state() == was.state());
-            assert(self.updates() =~= was.updates() + appended(
-                seat as int,
-                was.tables.rows()[seat as int],
-                0,
-                len as int,
-            ));
         }
     }
 
@@ -336,12 +302,7 @@ impl LayerGroup {
                     &&& u.2@[i] == old(self).updates()[i].block
                 },
     {
-        let ghost was = self.state();
-        let log = self.tables.take_log();
-        proof {
-            assert(self.state() == was);
-        }
-        log
+        self.tables.take_log()
     }
 }
 

@@ -56,10 +56,6 @@ impl LayerGroup {
             ),
     {
         if !self.prefix_cache {
-            proof {
-                lemma_nothing_held(self.state(), seat as int, tokens@);
-                assert(0 * self.block_size() == 0);
-            }
             return 0;
         }
         let ghost was = *self;
@@ -76,13 +72,10 @@ impl LayerGroup {
         let mut start: usize = 0;
         let mut parent: u64 = 0;
         let mut found = true;
-        proof {
-            lemma_nothing_held(st, s, tokens@);
-            assert(k * size == 0) by (nonlinear_arith)
-                requires
-                    k == 0,
-            ;
-        }
+        assert(k * size == 0) by (nonlinear_arith)
+            requires
+                k == 0,
+        ;
         while found && k < max && tokens.len() - start >= size
             invariant
                 st == was.state(),
@@ -190,9 +183,6 @@ impl LayerGroup {
         let ghost s = seat as int;
         let sealed = self.sealed[from];
         let mut i: usize = 0;
-        proof {
-            self.tables.lemma_bounds();
-        }
         while i < k
             invariant
                 st == was.state(),
@@ -215,12 +205,6 @@ impl LayerGroup {
         {
             let b = self.tables.get(from, i);
             let ghost before = self.state();
-            proof {
-                assert(before.rows[from as int] == st.rows[from as int]);
-                assert(before.entry(from as int, i as int));
-                assert(before.pool.holders[b as int].contains((from as int, i as int)));
-                assert(st.rows[from as int].len() <= st.row_len);
-            }
             let id = self.tree.id(b);
             let anchor = if id != 0 {
                 proof {
@@ -228,25 +212,11 @@ impl LayerGroup {
                 }
                 id
             } else if i + 1 == sealed {
-                proof {
-                    let a = before.anchor[from as int];
-                    assert(before.anchor_ok(from as int, sealed as int, a));
-                }
                 self.anchor[from]
             } else {
                 NO_ANCHOR
             };
             self.push_held(seat, b, anchor);
-            proof {
-                lemma_appended(s, before.rows[s], b, 0);
-                assert(self.updates() =~= was.updates() + appended(
-                    s,
-                    self.state().rows[s],
-                    0,
-                    i + 1,
-                ));
-                assert(self.state().rows[s] =~= st.rows[from as int].take(i + 1));
-            }
             i += 1;
         }
         proof {

@@ -50,21 +50,12 @@ impl LayerGroup {
             final(self).num_cached() == old(self).num_cached(),
             final(self).updates() == old(self).updates(),
     {
-        let ghost was = *self;
         let ghost st = self.state();
         let ghost f = |p: int| None::<Seq<u32>>;
         proof {
             lemma_put_all(st, seat as int, from as int, to as int, f);
         }
         self.content = Ghost(st.put_all(seat as int, from as int, to as int, f).content);
-        proof {
-            assert(self.state() == st.put_all(seat as int, from as int, to as int, f));
-            assert forall|t: int| t != seat && 0 <= t < st.rows.len() implies #[trigger] self.seat(
-                t,
-            ) == was.seat(t) by {
-                assert(seat_view(self.state(), t) == seat_view(st, t));
-            }
-        }
     }
 
     /// Positions `from..to` of `seat` now hold the KV of `tokens[from..to]`: seals the blocks that
@@ -125,13 +116,6 @@ impl LayerGroup {
         self.content = Ghost(st.put_all(s, from as int, to as int, f).content);
         let ghost written = self.state();
         let ghost mut k: int = first as int;
-        proof {
-            assert(written == st.put_all(s, from as int, to as int, f));
-            assert forall|p: int| st.kept(s) <= p < to implies #[trigger] seat_view(
-                written,
-                s,
-            ).kv[p] == Some(tokens@.take(p + 1)) by {}
-        }
         while to - start >= size
             invariant
                 self.inv(),
@@ -166,7 +150,6 @@ impl LayerGroup {
             let ghost before = self.state();
             let ghost prior = *self;
             proof {
-                self.tree.lemma_view_ok();
                 lemma_next_block(tokens@, size as int, k);
                 assert(k < written.rows[s].len()) by (nonlinear_arith)
                     requires

@@ -100,20 +100,9 @@ impl LayerGroup {
         {
             let ghost before = self.state();
             proof {
-                lemma_push_fresh(before, s);
-                lemma_appended(s, before.rows[s], before.pool.order[0], m);
                 lemma_evicted(st, before, s, m);
             }
             self.push_fresh(seat);
-            proof {
-                assert(self.updates() =~= was.updates() + appended(
-                    s,
-                    self.state().rows[s],
-                    m,
-                    i + 1,
-                ));
-                assert(self.state().rows[s].take(m) =~= st.rows[s]);
-            }
             i += 1;
         }
         proof {
@@ -163,9 +152,6 @@ impl LayerGroup {
             } else {
                 0
             };
-        }
-        proof {
-            lemma_others(st, self.state(), s);
         }
     }
 }

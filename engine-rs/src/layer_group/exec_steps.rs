@@ -197,22 +197,12 @@ impl LayerGroup {
         }
         self.sealed.set(seat, sealed + 1);
         if !self.prefix_cache || parent == NO_ANCHOR {
-            proof {
-                lemma_seal(st, s, NO_ANCHOR);
-            }
             self.anchor.set(seat, NO_ANCHOR);
             return;
         }
         match self.tree.find(parent, salt, tokens.as_slice(), start) {
             Some(twin) => {
                 let id = self.tree.id(twin);
-                proof {
-                    lemma_seal(st, s, id);
-                    assert(st.tree.node_ok(size, st.tree.nodes[twin as int]->0));
-                    if on_the_way(st, s, salt, tokens@) {
-                        lemma_walk_on(st.tree, size, twin as int, salt, tokens@, sealed as int);
-                    }
-                }
                 self.anchor.set(seat, id);
             },
             None => {

@@ -170,28 +170,32 @@ impl State {
     /// The queue's front is unregistered, all behind it is registered.
     pub open spec fn queue_ok(self) -> bool {
         forall|k: int|
-            0 <= k < self.pool.order.len() ==> (self.pool.plain <= k <==> self.tree.nodes[(
-            #[trigger] self.pool.order[k]) as int] is Some)
+            #![trigger self.pool.order[k]]
+            0 <= k < self.pool.order.len() ==> self.ordered(k)
+    }
+
+    pub open spec fn ordered(self, k: int) -> bool {
+        self.pool.plain <= k <==> self.tree.nodes[self.pool.order[k] as int] is Some
     }
 
     /// A registered block holds what it is registered as.
     pub open spec fn content_ok(self) -> bool {
         forall|b: int|
-            0 <= b < self.n() && (#[trigger] self.tree.nodes[b]) is Some ==> filled(
-                self.content[b],
-                self.tree.prefixes[(self.tree.nodes[b]->0).id as int],
-                self.size,
-            )
+            0 <= b < self.n() && (#[trigger] self.tree.nodes[b]) is Some ==> self.filled_at(b)
+    }
+
+    pub open spec fn filled_at(self, b: int) -> bool {
+        let prefix = self.tree.prefixes[(self.tree.nodes[b]->0).id as int];
+        filled(self.content[b], prefix, self.size)
     }
 
     /// A seat's anchor is the prefix that its sealed blocks hold; an empty seat's is the root.
     pub open spec fn anchors_ok(self) -> bool {
-        forall|s: int|
-            0 <= s < self.rows.len() ==> self.anchor_ok(
-                s,
-                self.sealed[s] as int,
-                #[trigger] self.anchor[s],
-            )
+        forall|s: int| #![trigger self.anchor[s]] 0 <= s < self.rows.len() ==> self.anchored(s)
+    }
+
+    pub open spec fn anchored(self, s: int) -> bool {
+        self.anchor_ok(s, self.sealed[s] as int, self.anchor[s])
     }
 
     pub open spec fn anchor_ok(self, s: int, sealed: int, a: u64) -> bool {

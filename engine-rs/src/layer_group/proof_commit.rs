@@ -55,15 +55,6 @@ pub proof fn lemma_put_view(st: State, s: int, p: int, v: Option<Seq<u32>>)
             p % size < size,
             size >= 1,
     ;
-    lemma_put(st, s, p, v);
-    assert(st.entry(s, i));
-    assert(st.private(s, i));
-    let b = st.rows[s][i] as int;
-    assert forall|t: int, j: int|
-        st.entry(t, j) && (t, j) != (s, i) implies #[trigger] st.rows[t][j] != b by {
-        assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
-    }
-    lemma_kept(p, size, st.freed[s] as int);
     assert forall|q: int| 0 <= q < st.rows[s].len() * size implies #[trigger] kv_of(
         now.content,
         st.rows[s],
@@ -128,11 +119,6 @@ pub proof fn lemma_put_all(
         lemma_put_all(st, s, from, to - 1, f);
         lemma_put_view(mid, s, to - 1, f(to - 1));
         let now = st.put_all(s, from, to, f);
-        assert(now == mid.put(s, to - 1, f(to - 1)));
-        assert forall|t: int| t != s && 0 <= t < st.rows.len() implies #[trigger] seat_view(now, t)
-            == seat_view(st, t) by {
-            assert(seat_view(now, t) == seat_view(mid, t));
-        }
         assert forall|p: int| 0 <= p < st.rows[s].len() * st.size implies #[trigger] seat_view(
             now,
             s,
@@ -140,13 +126,7 @@ pub proof fn lemma_put_all(
             f(p)
         } else {
             seat_view(st, s).kv[p]
-        } by {
-            assert(seat_view(mid, s).kv[p] == if from <= p < to - 1 {
-                f(p)
-            } else {
-                seat_view(st, s).kv[p]
-            });
-        }
+        } by {}
     }
 }
 
@@ -162,11 +142,7 @@ pub proof fn lemma_anchor_prefix(st: State, s: int, toks: Seq<u32>)
         st.tree.prefixes[st.anchor[s] as int] == toks.take(st.sealed[s] * st.size),
 {
     let sealed = st.sealed[s] as int;
-    assert(st.anchor_ok(s, sealed, st.anchor[s]));
     if sealed > 0 {
-        lemma_block_end(sealed - 1, sealed, st.size);
-        assert(st.rows[s].len() >= sealed);
-        assert(st.freed[s] < sealed);
         lemma_holds_filled(
             st.content,
             st.rows[s],
@@ -182,7 +158,7 @@ pub proof fn lemma_anchor_prefix(st: State, s: int, toks: Seq<u32>)
             st.size,
         );
     } else {
-        assert(sealed * st.size == 0);
+        assert(0 * st.size == 0);
         assert(toks.take(0) =~= st.tree.prefixes[0]);
     }
 }
@@ -195,8 +171,6 @@ pub proof fn lemma_filled_last(slots: Seq<Option<Seq<u32>>>, prefix: Seq<u32>, s
     ensures
         slots[size - 1] == Some(prefix),
 {
-    assert(slots[size - 1] == Some(prefix.take(prefix.len() as int)));
-    assert(prefix.take(prefix.len() as int) =~= prefix);
 }
 
 /// The seat has one more sealed block, which is registered, unless it was, if that is possible.
@@ -278,21 +252,12 @@ pub proof fn lemma_registered(
         registered(was, now, s, first, k + 1, salt, toks),
 {
     let c = mid.rows[s][k];
-    assert(mid.entry(s, k));
     assert forall|b: int| #[trigger]
         cached_as(now, b) == cached_as(was, b) || exists|i: int|
             first <= i < k + 1 && b == #[trigger] was.rows[s][i] && cached_as(was, b) is None
                 && cached_as(now, b) == Some((salt, toks.take((i + 1) * was.size))) by {
         if b == c && now.tree != mid.tree {
-            assert(cached_as(mid, b) is None);
-            assert(cached_as(was, b) is None);
-            assert(b == was.rows[s][k]);
         } else {
-            assert(cached_as(now, b) == cached_as(mid, b)) by {
-                if 0 <= b < mid.n() && mid.tree.nodes[b] is Some {
-                    assert(mid.tree.node_ok(mid.size, mid.tree.nodes[b]->0));
-                }
-            }
             if cached_as(mid, b) != cached_as(was, b) {
                 let i = choose|i: int|
                     first <= i < k && b == #[trigger] was.rows[s][i] && cached_as(was, b) is None

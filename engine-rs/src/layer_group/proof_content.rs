@@ -87,11 +87,7 @@ pub proof fn lemma_filled_holds(
         == Some(toks.take(p + 1)) by {
         lemma_place(p, size, k);
         let i = p / size;
-        let o = p % size;
         lemma_block_end(i, k, size);
-        let prefix = toks.take((i + 1) * size);
-        assert(content[row[i] as int][o] == Some(prefix.take(prefix.len() - size + o + 1)));
-        assert(prefix.take(prefix.len() - size + o + 1) =~= toks.take(p + 1));
     }
 }
 
@@ -134,7 +130,6 @@ pub proof fn lemma_holds_filled(
                 p == i * size + o,
         ;
         assert(kv_of(content, row, size, freed * size)[p] == Some(toks.take(p + 1)));
-        assert(prefix.take(prefix.len() - size + o + 1) =~= toks.take(p + 1));
     }
 }
 
@@ -150,7 +145,6 @@ pub proof fn lemma_next_block(toks: Seq<u32>, size: int, i: int)
         toks.take((i + 1) * size) == toks.take(i * size) + block_of(toks, size, i),
 {
     lemma_block_end(i, i + 1, size);
-    assert(toks.take((i + 1) * size) =~= toks.take(i * size) + block_of(toks, size, i));
 }
 
 /// A position is kept if its block is.
@@ -203,9 +197,7 @@ pub proof fn lemma_kv_prefix(
     assert forall|p: int| 0 <= p < m implies #[trigger] kv_of(content, long, size, kept)[p]
         == kv_of(content, short, size, kept)[p] by {
         lemma_place(p, size, short.len() as int);
-        assert(short[p / size] == long[p / size]);
     }
-    assert(kv_of(content, long, size, kept).take(m) =~= kv_of(content, short, size, kept));
 }
 
 } // verus!

@@ -44,7 +44,6 @@ impl LayerGroup {
     {
         let st = self.state();
         assert(st.rows[s].len() <= st.row_len);
-        assert(st.freed[s] <= st.sealed[s]);
         assert(0 <= st.freed[s] * st.size <= st.sealed[s] * st.size) by (nonlinear_arith)
             requires
                 0 <= st.freed[s] <= st.sealed[s],
@@ -52,11 +51,6 @@ impl LayerGroup {
         ;
         self.tables.lemma_bounds();
         lemma_counts(st.pool);
-        assert forall|i: int| 0 <= i < self.seat(s).table.len() implies (#[trigger] self.seat(
-            s,
-        ).table[i]) < self.num_blocks() by {
-            assert(st.rows[s][i] < st.n());
-        }
     }
 
     /// A slot is one of the pool's.
@@ -72,7 +66,6 @@ impl LayerGroup {
     {
         let st = self.state();
         lemma_place(p, st.size, st.rows[s].len() as int);
-        assert(st.rows[s][p / st.size] < st.n());
         lemma_block_end(st.rows[s][p / st.size] as int, st.n() as int, st.size);
     }
 
@@ -139,15 +132,6 @@ impl LayerGroup {
                     j,
                 ) != (s, i) ==> self.seat(t).table[j] != self.seat(s).table[i],
     {
-        let st = self.state();
-        assert(st.entry(s, i) && st.private(s, i));
-        assert forall|t: int, j: int|
-            #![trigger self.seat(t).table[j]]
-            0 <= t < self.seats() && self.seat(t).freed <= j < self.seat(t).table.len() && (t, j)
-                != (s, i) implies self.seat(t).table[j] != self.seat(s).table[i] by {
-            assert(st.entry(t, j));
-            assert(st.pool.holders[st.rows[t][j] as int].contains((t, j)));
-        }
     }
 
     /// Free and referenced blocks are all blocks.
@@ -167,11 +151,6 @@ impl LayerGroup {
                 }
                 let h = choose|h: Holder| #[trigger] st.pool.holders[b].contains(h);
                 assert(self.lists(h.0, h.1, b));
-            }
-            if self.referenced().contains(b) {
-                let (s, i) = choose|s: int, i: int| #[trigger] self.lists(s, i, b);
-                assert(st.entry(s, i) && st.rows[s][i] == b);
-                assert(st.pool.holders[b].contains((s, i)));
             }
         }
         assert(self.referenced() =~= held(st.pool));
@@ -217,7 +196,6 @@ impl LayerGroup {
         ensures
             self.findable(s, salt, toks),
     {
-        lemma_nothing_held(self.state(), s, toks);
     }
 
     /// Isolation: two groups that have registered the same prefixes of a salt, and have evicted

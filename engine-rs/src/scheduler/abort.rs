@@ -29,12 +29,6 @@ impl Scheduler {
     {
         let index = (id % 0x1_0000_0000) as u32;
         let generation = (id / 0x1_0000_0000) as u32;
-        proof {
-            assert forall|i: int|
-                #![trigger name_of(*self, i)]
-                0 <= i < self.seqs@.len() && id == name_of(*self, i) implies i == place(id)
-                && generation == self.seqs@[i].generation by {}
-        }
         if index as usize >= self.seqs.len() || self.seqs[index as usize].generation != generation {
             return None;
         }
@@ -70,25 +64,16 @@ impl Scheduler {
             },
         };
         let ghost before = *self;
-        assert(id == name_of(before, i as int));
         match self.seqs[i as usize].phase {
             Phase::Waiting => {
                 self.seqs[i as usize].phase = Phase::Dropped;
                 self.seqs[i as usize].tokens = Vec::new();
                 self.seqs[i as usize].stop = Vec::new();
-                proof {
-                    lemma_dropped(before, *self, i as int);
-                }
             },
             Phase::Running => {
                 self.seqs[i as usize].phase = Phase::Draining;
                 proof {
-                    assert(groups_frame(
-                        before.config,
-                        before.groups@,
-                        self.groups@,
-                        before.seqs@[i as int].seat as int,
-                    ));
+                    assert(self.only_seat(&before, before.seqs@[i as int].seat as int));
                     lemma_same_lists(before, *self, i as int);
                     assert forall|m: int|
                         0 <= m < self.queue@.len() implies #[trigger] self.queued_at(m) by {

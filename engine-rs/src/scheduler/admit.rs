@@ -136,7 +136,6 @@ impl Scheduler {
             k <= hit_limit(old(self).seqs@[i as int], old(self).config.block_size),
     {
         let seq = &self.seqs[i as usize];
-        assert(seq.wf(self.config));
         let limit = seq.need_from / self.config.block_size;
         proof {
             assert(limit * self.config.block_size <= seq.need_from) by (nonlinear_arith)
@@ -240,8 +239,6 @@ impl Scheduler {
             return (0, 0);
         }
         let parent = &self.seqs[j as usize];
-        assert(parent.wf(self.config));
-        assert(self.seqs@[i as int].wf(self.config));
         let running = parent.is_running();
         if !running || parent.salt != self.seqs[i as usize].salt {
             return (0, 0);

@@ -84,15 +84,12 @@ pub fn attach_all(
             decreases groups@.len() - g,
         {
             let ghost prev = groups@;
-            assert(group_ok(c, groups@[g as int]));
             let k = groups[g].attach(seat as usize, salt, tokens, want);
             proof {
-                groups@[g as int].lemma_bounds(seat as int);
                 assert(groups@[g as int].seat(seat as int).table.take(0) =~= prev[g as int].seat(
                     seat as int,
                 ).table.take(0));
                 lemma_logged(prev[g as int], groups@[g as int], seat, 0);
-                lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
             }
             if k < least {
                 least = k;

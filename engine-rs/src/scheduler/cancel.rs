@@ -79,12 +79,7 @@ impl Scheduler {
             }
         }
         proof {
-            assert(groups_frame(
-                before.config,
-                before.groups@,
-                self.groups@,
-                before.seqs@[i as int].seat as int,
-            ));
+            assert(self.only_seat(&before, before.seqs@[i as int].seat as int));
             let s = self.seqs@[i as int];
             assert forall|g: int| 0 <= g < self.groups@.len() && s.phase is Running implies seat_ok(
                 s,

@@ -202,13 +202,6 @@ impl Scheduler {
             },
         };
         let i = e.seq as usize;
-        proof {
-            assert(before.queue@[0] == e);
-            assert(self.queue@ =~= before.queue@.drop_first());
-            lemma_entries_some(before.queue@, 0);
-            assert(before.seqs@[i as int].live());
-            assert(before.seqs@[i as int].wf(before.config));
-        }
         let running = self.seqs[i].is_running();
         if !running {
             self.seqs[i].in_flight -= 1;

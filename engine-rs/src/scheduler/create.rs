@@ -150,7 +150,6 @@ fn make_groups(
         let group = LayerGroup::new(n, c.block_size, c.max_seqs, row_len, windows[g], prefix_cache);
         groups.push(group);
         g += 1;
-        assert(num_blocks@.take(g as int) =~= num_blocks@.take(g - 1).push(n));
     }
     assert(num_blocks@.take(g as int) =~= num_blocks@);
     Some(groups)

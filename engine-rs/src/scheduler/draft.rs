@@ -22,46 +22,17 @@ impl Scheduler {
             self.in_draft(a) ==> among(self.running@, k, self.queue@[a].seq)
     }
 
-    pub proof fn lemma_draft_grows(&self, k: int, m: int)
-        requires
-            self.draft_within(k),
-            k <= m <= self.running@.len(),
-        ensures
-            self.draft_within(m),
-    {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies among(
-            self.running@,
-            m,
-            self.queue@[a].seq,
-        ) by {
-            let i = self.queue@[a].seq;
-            let x = choose|x: int| 0 <= x < k && #[trigger] self.running@[x] == i;
-            assert(self.running@[x] == i);
-        }
-    }
-
     /// The first `k` running sequences are the same, and so is the draft.
-    pub(super) proof fn lemma_draft_kept(&self, o: Scheduler, k: int)
+    pub(super) proof fn lemma_draft_kept(&self, o: Scheduler, k: int, m: int)
         requires
             o.draft_within(k),
             self.queue == o.queue,
             self.draft == o.draft,
-            k <= self.running@.len(),
-            k <= o.running@.len(),
-            forall|m: int| 0 <= m < k ==> self.running@[m] == o.running@[m],
+            k <= m <= self.running@.len(),
+            forall|x: int| 0 <= x < k ==> self.running@[x] == o.running@[x],
         ensures
-            self.draft_within(k),
+            self.draft_within(m),
     {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies among(
-            self.running@,
-            k,
-            self.queue@[a].seq,
-        ) by {
-            let i = o.queue@[a].seq;
-            assert(o.in_draft(a));
-            let x = choose|x: int| 0 <= x < k && #[trigger] o.running@[x] == i;
-            assert(self.running@[x] == o.running@[x]);
-        }
     }
 
     pub(super) proof fn lemma_not_in_draft(&self, k: int)
@@ -74,12 +45,6 @@ impl Scheduler {
                 #![trigger self.queue@[a]]
                 self.in_draft(a) ==> self.queue@[a].seq != self.running@[k],
     {
-        assert forall|a: int| #![trigger self.queue@[a]] self.in_draft(a) implies self.queue@[a].seq
-            != self.running@[k] by {
-            let i = self.queue@[a].seq;
-            let x = choose|x: int| 0 <= x < k && #[trigger] self.running@[x] == i;
-            assert(self.running@[x] != self.running@[k]);
-        }
     }
 
     /// The draft got one more entry, of the `k`-th running sequence.
@@ -151,8 +116,6 @@ impl Scheduler {
             self.seqs@[i].planned < goal(self.seqs@[i]),
     {
         let s = self.seqs@[i];
-        assert(s.live());
-        assert(s.wf(self.config));
         assert(track_ok(self.queue@, i, s));
         lemma_track_none(self.queue@, i, Track { ok: true, pos: s.computed as int, len: s.len() });
     }
@@ -167,10 +130,6 @@ impl Scheduler {
             self.seqs@[self.running@[k] as int].phase is Running,
             self.seqs@[self.running@[k] as int].in_flight == 0,
     {
-        let i = self.running@[k] as int;
-        assert(self.seqs@[i].live());
-        assert(entries_of(self.queue@, i) == 0);
-        assert(drained(self.seqs@[i]));
     }
 }
 

@@ -72,8 +72,6 @@ impl Scheduler {
             decreases self.draft - n,
         {
             let e = self.queue[first + n];
-            assert(e == self.queue@[first + n]);
-            assert(self.in_draft(first + n));
             self.emit_entry(&mut p, e, n);
             n += 1;
         }
@@ -113,17 +111,14 @@ impl Scheduler {
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
-            assert(group_ok(before.config, self.groups@[g as int]));
             let (seats, indices, blocks) = self.groups[g].take_updates();
             updates.push(Updates { seats, indices, blocks });
             proof {
-                lemma_next_frame(before.config, before.groups@, prev, self.groups@, g as int, -1);
                 assert(log_of(updates@[g as int]) =~= prev[g as int].updates());
             }
             g += 1;
         }
         proof {
-            lemma_one_seat(before, *self, -1);
             before.lemma_still_see(*self, -1, -1);
         }
         updates
@@ -145,9 +140,6 @@ impl Scheduler {
         let ghost p0 = *p;
         let seq = &self.seqs[e.seq as usize];
         proof {
-            assert(self.in_draft(first + n));
-            assert(draft_entry_ok(self.queue@[first + n], self.seqs@[e.seq as int]));
-            assert(self.seqs@[e.seq as int].wf(self.config));
             self.lemma_span_nonneg(first + n + 1);
             assert forall|r: int| 0 <= r < p.rows@.len() implies (#[trigger] p.rows@[r]).seat
                 != e.seat by {
@@ -273,7 +265,6 @@ impl Scheduler {
             decreases self.groups@.len() - g,
         {
             proof {
-                self.lemma_table_covers(g as int, row.seq as int);
                 self.groups@[g as int].lemma_bounds(seat as int);
                 self.groups@[g as int].lemma_slot_in_range(seat as int, pos as int);
                 let v = self.groups@[g as int].seat(seat as int);
@@ -283,19 +274,11 @@ impl Scheduler {
                         pos < v.table.len() * size,
                         size > 0,
                 ;
-                assert(self.row_slot(g as int, row) == v.table[index as int] * size + offset);
                 assert(v.table[index as int] * size >= 0) by (nonlinear_arith);
             }
             let block = self.groups[g].table_entry(seat as usize, index);
             let slot = block * size + offset;
-            let ghost before = slots@;
             slots[g].push(slot);
-            proof {
-                assert(slots@[g as int]@ == before[g as int]@.push(slot));
-                assert forall|h: int|
-                    #![trigger slots@[h]]
-                    0 <= h < slots@.len() && h != g implies slots@[h] == before[h] by {}
-            }
             g += 1;
         }
     }

@@ -49,7 +49,6 @@ impl Scheduler {
             },
         };
         let seq = &self.seqs[j as usize];
-        assert(seq.wf(self.config));
         let alive = matches!(seq.phase, Phase::Waiting | Phase::Running);
         if !alive {
             return Err(EngineError::UnknownSequence);
@@ -100,9 +99,6 @@ fn head(v: &Vec<u32>, n: usize) -> (h: Vec<u32>)
     {
         h.push(v[k]);
         k += 1;
-        proof {
-            assert(h@ =~= v@.take(k as int));
-        }
     }
     h
 }

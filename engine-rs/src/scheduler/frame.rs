@@ -59,12 +59,6 @@ pub(super) proof fn lemma_next_frame(
     ensures
         groups_frame(c, before, now, seat),
 {
-    assert forall|h: int, s: int|
-        #![trigger now[h].seat(s)]
-        0 <= h < now.len() && 0 <= s < c.max_seqs && s != seat implies now[h].seat(s)
-        == before[h].seat(s) by {
-        assert(prev[h].seat(s) == before[h].seat(s));
-    }
 }
 
 /// One group more changed, and logged that.
@@ -85,11 +79,6 @@ pub(super) proof fn lemma_next_logged(
         groups_frame(c, before, now, seat),
         all_logged(before, now),
 {
-    lemma_next_frame(c, before, prev, now, g, seat);
-    assert forall|h: int| 0 <= h < now.len() implies logged(before[h], #[trigger] now[h])
-        && before[h].seats() == now[h].seats() by {
-        assert(logged(before[h], prev[h]) && before[h].seats() == prev[h].seats());
-    }
 }
 
 /// One group more changed, logged that, and has the cache it had.
@@ -111,12 +100,6 @@ pub(super) proof fn lemma_next_cached(
         groups_frame(c, before, now, seat),
         same_cache(before, now),
 {
-    lemma_next_logged(c, before, prev, now, g, seat);
-    assert forall|h: int, x: int|
-        #![trigger now[h].cached(x)]
-        0 <= h < now.len() implies now[h].cached(x) == before[h].cached(x) by {
-        assert(prev[h].cached(x) == before[h].cached(x));
-    }
 }
 
 } // verus!

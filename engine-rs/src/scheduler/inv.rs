@@ -220,6 +220,11 @@ impl Scheduler {
         &&& forall|j: int|
             0 <= j < self.seqs@.len() && j != i ==> #[trigger] self.seqs@[j] == o.seqs@[j]
     }
+
+    /// Of the groups only `seat` may look different.
+    pub open spec fn only_seat(&self, o: &Self, seat: int) -> bool {
+        groups_frame(o.config, o.groups@, self.groups@, seat)
+    }
 }
 
 } // verus!

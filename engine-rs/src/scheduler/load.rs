@@ -39,17 +39,6 @@ impl Scheduler {
             }
             k += 1;
         }
-        proof {
-            assert forall|i: int| 0 <= i < self.seqs@.len() implies !in_use(
-                #[trigger] self.seqs@[i],
-            ) by {
-                if self.seqs@[i].phase is Waiting {
-                    assert(self.waiting@.contains(i as u32));
-                    let n = self.waiting@.index_of(i as u32);
-                    assert(self.seqs@[self.waiting@[n] as int].phase is Dropped);
-                }
-            }
-        }
         true
     }
 

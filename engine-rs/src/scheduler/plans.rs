@@ -114,7 +114,6 @@ impl Scheduler {
             return Err(EngineError::NoPlan);
         }
         let plan = self.plans[0];
-        assert(plan == self.plans@[0]);
         if plan.id != id {
             return Err(EngineError::WrongPlan);
         }
@@ -163,10 +162,6 @@ impl Scheduler {
         };
         let ghost before = *self;
         let _ = self.plans.pop_front();
-        proof {
-            assert(self.plans@ =~= before.plans@.drop_first());
-            assert(self.queue@.skip(0) =~= self.queue@);
-        }
         let count = tokens.len();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(count);
         proof {
@@ -275,7 +270,6 @@ impl Scheduler {
         }
         let last = self.plans.len() - 1;
         let plan = self.plans[last];
-        assert(plan == self.plans@[last as int]);
         if plan.id != id {
             return Err(EngineError::WrongPlan);
         }
@@ -345,7 +339,6 @@ impl Scheduler {
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
-            assert(group_ok(before.config, self.groups@[g as int]));
             self.groups[g].reset();
             proof {
                 lemma_logged_none(prev[g as int], self.groups@[g as int], -1);

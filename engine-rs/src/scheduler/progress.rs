@@ -122,7 +122,6 @@ proof fn lemma_track_covers(q: Seq<Entry>, k: int, i: int, t: Track)
         t
     };
     if k > 0 {
-        assert(q.drop_first()[k - 1] == q[k]);
         lemma_track_covers(q.drop_first(), k - 1, i, next);
     } else {
         lemma_track_ok(q.drop_first(), i, next);

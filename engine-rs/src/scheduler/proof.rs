@@ -23,7 +23,6 @@ pub proof fn lemma_track_push(q: Seq<Entry>, e: Entry, i: int, t: Track)
     decreases q.len(),
 {
     reveal_with_fuel(track, 2);
-    reveal_with_fuel(entries_of, 2);
     if q.len() == 0 {
         assert(q.push(e).drop_first() =~= q);
     } else {
@@ -83,7 +82,6 @@ pub proof fn lemma_track_concat(q: Seq<Entry>, r: Seq<Entry>, i: int, t: Track)
     decreases q.len(),
 {
     if q.len() == 0 {
-        assert(q + r =~= r);
     } else {
         assert((q + r).drop_first() =~= q.drop_first() + r);
         lemma_track_concat(
@@ -113,11 +111,6 @@ pub proof fn lemma_track_single(q: Seq<Entry>, k: int, i: int, t: Track)
     lemma_track_concat(q0, q1, i, t);
     lemma_entries_none(q0, i);
     lemma_track_none(q0, i, t);
-    assert forall|m: int| 0 <= m < q1.drop_first().len() implies (#[trigger] q1.drop_first()[m]).seq
-        != i by {
-        assert(q1.drop_first()[m] == q[k + 1 + m]);
-    }
-    assert(q1[0] == q[k]);
     lemma_entries_none(q1.drop_first(), i);
     lemma_track_none(q1.drop_first(), i, advance(t, q[k]));
 }
@@ -154,11 +147,6 @@ pub proof fn lemma_entries_none(q: Seq<Entry>, i: int)
     decreases q.len(),
 {
     if q.len() > 0 {
-        assert(q[0].seq != i);
-        assert forall|k: int| 0 <= k < q.drop_first().len() implies (
-        #[trigger] q.drop_first()[k]).seq != i by {
-            assert(q.drop_first()[k] == q[k + 1]);
-        }
         lemma_entries_none(q.drop_first(), i);
     }
 }
@@ -172,7 +160,6 @@ pub proof fn lemma_entries_some(q: Seq<Entry>, k: int)
     decreases q.len(),
 {
     if k > 0 {
-        assert(q.drop_first()[k - 1] == q[k]);
         lemma_entries_some(q.drop_first(), k - 1);
     }
 }
@@ -192,7 +179,6 @@ pub proof fn lemma_entries_in_push(p: Seq<PlanRecord>, r: PlanRecord)
         entries_in(p.push(r)) == entries_in(p) + r.entries,
     decreases p.len(),
 {
-    reveal_with_fuel(entries_in, 2);
     if p.len() == 0 {
         assert(p.push(r).drop_first() =~= p);
     } else {

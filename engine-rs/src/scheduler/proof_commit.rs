@@ -28,31 +28,6 @@ pub(super) proof fn lemma_committed(a: Scheduler, b: Scheduler, i: int, open: na
     ensures
         b.inv_with((open - 1) as nat),
 {
-    lemma_same_lists(a, b, i);
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].in_flight
-        == entries_of(b.queue@, j) by {
-        if j != i {
-            assert(b.seqs@[j] == a.seqs@[j]);
-        }
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).phase is Running implies track_ok(
-        b.queue@,
-        j,
-        b.seqs@[j],
-    ) by {
-        if j != i {
-            assert(b.seqs@[j] == a.seqs@[j]);
-            assert(track_ok(a.queue@, j, a.seqs@[j]));
-        }
-    }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies #[trigger] b.queued_at(m) by {
-        assert(b.queue@[m] == a.queue@[m + 1]);
-        assert(a.seqs@[a.queue@[m + 1].seq as int].live());
-    }
-    assert(span(b.queue@, b.queue@.len() as int) == 0);
-    assert(span(a.queue@, a.queue@.len() as int) == 0);
 }
 
 } // verus!

@@ -74,8 +74,6 @@ impl Scheduler {
         decreases self.queue@.len() - a,
     {
         if a < self.queue@.len() {
-            assert(self.in_draft(a));
-            assert(draft_entry_ok(self.queue@[a], self.seqs@[self.queue@[a].seq as int]));
             self.lemma_span_nonneg(a + 1);
         }
     }
@@ -119,13 +117,6 @@ impl Scheduler {
         ensures
             self.sequences_ok(p),
     {
-        let m = o.rows@.len() as int;
-        assert forall|k: int| 0 <= k < n + 1 implies #[trigger] p.query_start@[k] < p.query_start@[k
-            + 1] by {
-            if k < n {
-                assert(o.query_start@[k] < o.query_start@[k + 1]);
-            }
-        }
         assert forall|k: int, r: int|
             #![trigger p.seats@[k], p.rows@[r]]
             0 <= k < n + 1 && p.query_start@[k] <= r < p.query_start@[k + 1] implies self.belongs(
@@ -135,41 +126,8 @@ impl Scheduler {
         ) by {
             if k < n {
                 self.lemma_starts_ascend(o, k + 1, n);
-                assert(o.seats@[k] == p.seats@[k]);
                 assert(p.rows@[r] == o.rows@[r]);
                 assert(self.belongs(o, k, r));
-            }
-        }
-        assert forall|j: int, k: int|
-            #![trigger p.seats@[j], p.seats@[k]]
-            0 <= j < k < n + 1 implies p.seats@[j] != p.seats@[k] by {
-            assert(o.seats@[j] == p.seats@[j]);
-            if k < n {
-                assert(o.seats@[k] == p.seats@[k]);
-            }
-        }
-    }
-
-    pub(super) proof fn lemma_samples_done(&self, o: Plan, p: Plan, e: Entry, n: int)
-        requires
-            self.one_more(o, p, e, n),
-            self.logits_ok(p),
-            n <= u32::MAX,
-        ensures
-            self.wanted_ok(p),
-    {
-        assert forall|a: int| 0 <= a < p.sample_seqs@.len() implies (#[trigger] p.sample_seqs@[a])
-            < p.seats@.len() by {
-            if a < o.sample_seqs@.len() {
-                assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
-            }
-        }
-        assert forall|a: int, b: int|
-            #![trigger p.sample_seqs@[a], p.sample_seqs@[b]]
-            0 <= a < b < p.sample_seqs@.len() implies p.sample_seqs@[a] < p.sample_seqs@[b] by {
-            assert(o.sample_seqs@[a] == p.sample_seqs@[a]);
-            if b < o.sample_seqs@.len() {
-                assert(o.sample_seqs@[b] == p.sample_seqs@[b]);
             }
         }
     }
@@ -195,9 +153,7 @@ impl Scheduler {
             self.queue@[first + k],
         ) by {
             let (s, t) = (o.sample_seqs@, p.sample_seqs@);
-            assert(forall|a: int| 0 <= a < s.len() ==> #[trigger] s[a] == t[a]);
             if k < n {
-                assert(o.seats@[k] == p.seats@[k]);
                 assert(self.lists(o, k, self.queue@[first + k]));
                 self.lemma_starts_ascend(o, k + 1, n);
                 assert(forall|r: int|
@@ -221,34 +177,7 @@ impl Scheduler {
             self.partial(p, n + 1),
     {
         self.lemma_sequences_done(o, p, e, n);
-        self.lemma_samples_done(o, p, e, n);
         self.lemma_lists_done(o, p, e, n);
-        let first = self.queue@.len() - self.draft;
-        let m = o.rows@.len() as int;
-        assert forall|r: int, q: int|
-            #![trigger p.rows@[r], p.rows@[q]]
-            0 <= r < q < p.rows@.len() implies (p.rows@[r].seat, p.rows@[r].pos) != (
-            p.rows@[q].seat,
-            p.rows@[q].pos,
-        ) by {
-            if q < m {
-                assert(p.rows@[r] == o.rows@[r] && p.rows@[q] == o.rows@[q]);
-            } else if r < m {
-                assert(p.rows@[r] == o.rows@[r]);
-            }
-        }
-        assert forall|r: int| 0 <= r < p.rows@.len() implies exists|k: int|
-            0 <= k < n + 1 && (#[trigger] p.rows@[r]).seat == #[trigger] self.queue@[first
-                + k].seat by {
-            if r < m {
-                assert(p.rows@[r] == o.rows@[r]);
-                let k = choose|k: int|
-                    0 <= k < n && o.rows@[r].seat == #[trigger] self.queue@[first + k].seat;
-                assert(p.rows@[r].seat == self.queue@[first + k].seat);
-            } else {
-                assert(p.rows@[r].seat == self.queue@[first + n].seat);
-            }
-        }
     }
 
     pub proof fn lemma_starts_ascend(&self, p: Plan, j: int, k: int)
@@ -261,7 +190,6 @@ impl Scheduler {
     {
         if j < k {
             self.lemma_starts_ascend(p, j, k - 1);
-            assert(p.query_start@[k - 1] < p.query_start@[k - 1 + 1]);
         }
     }
 }

@@ -49,59 +49,6 @@ pub proof fn lemma_same_lists(a: Scheduler, b: Scheduler, i: int)
         b.groups_ok() && b.seqs_ok() && b.running_ok() && b.waiting_ok() && b.free_entries_ok()
             && b.seats_ok() && b.tables_ok(),
 {
-    let seat = seat_of(a, i);
-    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
-        assert(a.seqs@[a.running@[m] as int].live());
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
-        j as u32,
-    ) by {
-        assert(a.seqs@[j].live());
-    }
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
-        assert(a.waiting@[m] != i);
-    }
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies #[trigger] b.free_at(m) by {
-        assert(a.free_entries@[m] != i);
-    }
-    assert forall|m: int, g: int|
-        #![trigger b.free_seats@[m], b.groups@[g]]
-        0 <= m < b.free_seats@.len() && 0 <= g < b.groups@.len() implies b.seat_empty(m, g) by {
-        assert(a.free_seats@.contains(a.free_seats@[m]));
-        assert(b.groups@[g].seat(a.free_seats@[m] as int) == a.groups@[g].seat(
-            a.free_seats@[m] as int,
-        ));
-    }
-    assert forall|x: int, y: int|
-        #![trigger b.seqs@[x], b.seqs@[y]]
-        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live()
-            && b.seqs@[y].live() implies b.seqs@[x].seat != b.seqs@[y].seat by {
-        assert(a.seqs@[x].live() && a.seqs@[y].live());
-        assert(a.seqs@[x].seat != a.seqs@[y].seat);
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.seqs@[j].seat
-        < b.config.max_seqs && !b.free_seats@.contains(b.seqs@[j].seat) by {
-        assert(a.seqs@[j].live());
-    }
-    assert forall|j: int, g: int|
-        #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies b.table_ok(j, g) by {
-        if j != i {
-            assert(b.seqs@[j] == a.seqs@[j]);
-            assert(a.seqs@[j].seat != seat);
-            assert(seat_ok(
-                a.seqs@[j],
-                a.groups@[g].seat(a.seqs@[j].seat as int),
-                a.config.block_size,
-            ));
-            assert(b.groups@[g].seat(a.seqs@[j].seat as int) == a.groups@[g].seat(
-                a.seqs@[j].seat as int,
-            ));
-        }
-    }
 }
 
 /// Only the tables of sequence `i`, if there is one, are others, and they do as well.
@@ -113,7 +60,6 @@ pub(super) proof fn lemma_one_seat(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.inv(),
 {
-    lemma_same_lists(a, b, i);
 }
 
 /// What left the front of the waiting queue does not wait.
@@ -128,11 +74,6 @@ pub(super) proof fn lemma_front_left(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.waiting_ok(),
 {
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
-        assert(b.waiting@[m] == a.waiting@[m + 1]);
-        assert(a.waiting@[m + 1] != a.waiting@[0]);
-        assert(b.seqs@[a.waiting@[m + 1] as int] == a.seqs@[a.waiting@[m + 1] as int]);
-    }
     assert forall|j: int|
         0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
         j as u32,
@@ -156,15 +97,6 @@ pub(super) proof fn lemma_entry_freed(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.free_entries_ok(),
 {
-    assert forall|m: int| 0 <= m < b.free_entries@.len() implies #[trigger] b.free_at(m) by {
-        if m < a.free_entries@.len() {
-            assert(b.free_entries@[m] == a.free_entries@[m]);
-        }
-    }
-    assert(b.free_entries@.no_duplicates()) by {
-        assert forall|m: int| 0 <= m < a.free_entries@.len() implies (#[trigger] a.free_entries@[m])
-            != i by {}
-    }
 }
 
 /// A sequence without a seat changed: what is said of seats, tables and queue still holds.
@@ -181,21 +113,6 @@ pub(super) proof fn lemma_idle_entry(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.inv(),
 {
-    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
-        assert(a.seqs@[a.running@[m] as int].live());
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
-        j as u32,
-    ) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-    }
-    assert forall|m: int| 0 <= m < b.queue@.len() implies #[trigger] b.queued_at(m) by {
-        assert(a.seqs@[a.queue@[m].seq as int].live());
-    }
-    assert(b.queue_ok());
-    assert(b.seats_ok());
-    assert(b.tables_ok());
 }
 
 } // verus!

@@ -19,30 +19,8 @@ impl Scheduler {
         ensures
             self.plan_wf(p),
     {
-        assert(forall|g: int, r: Row| #[trigger] self.row_slot(g, r) == o.row_slot(g, r));
         assert(forall|g: int, i: int, pos: int| #[trigger]
             self.past(g, i, pos) == o.past(g, i, pos));
-        assert(forall|g: int, i: int| #[trigger] self.kept(g, i) == o.kept(g, i));
-        assert(forall|r: Row| #[trigger] self.wants_logits(r) == o.wants_logits(r));
-        assert(forall|r: Row| #[trigger] self.row_ok(r) == o.row_ok(r));
-        assert(self.arrays_ok(p)) by {
-            assert forall|g: int| 0 <= g < self.groups@.len() implies self.slots_ok(
-                g,
-                (#[trigger] p.slots@[g])@,
-                p.rows@,
-            ) by {
-                assert(o.slots_ok(g, p.slots@[g]@, p.rows@));
-            }
-        }
-        assert(self.sequences_ok(p)) by {
-            assert forall|k: int, r: int|
-                #![trigger p.seats@[k], p.rows@[r]]
-                0 <= k < p.seats@.len() && p.query_start@[k] <= r < p.query_start@[k
-                    + 1] implies self.belongs(p, k, r) by {
-                assert(o.belongs(p, k, r));
-            }
-        }
-        assert(self.writes_ok(p));
     }
 
     /// Rows at different seats or positions never share a slot; computed KV is never written.
@@ -124,11 +102,7 @@ impl Scheduler {
                 <= self.seqs@[i].computed,
     {
         let s = self.seqs@[i];
-        assert(s.live());
-        assert(s.wf(self.config));
-        assert(group_ok(self.config, self.groups@[g]));
         let v = self.groups@[g].seat(s.seat as int);
-        assert(seat_ok(s, v, self.config.block_size));
         self.groups@[g].lemma_bounds(s.seat as int);
         assert(v.sealed * self.config.block_size <= s.computed) by (nonlinear_arith)
             requires

@@ -36,50 +36,6 @@ pub(super) proof fn lemma_never_fits(n: u32, block_size: u32, capacity: u32, blo
     ;
 }
 
-/// One more entry, free, at the end.
-pub(super) proof fn lemma_pushed_entry(a: Scheduler, b: Scheduler)
-    requires
-        a.inv(),
-        b == (Scheduler { seqs: b.seqs, free_entries: b.free_entries, ..a }),
-        b.free_entries@ == a.free_entries@,
-        b.seqs@.len() == a.seqs@.len() + 1 <= u32::MAX,
-        forall|j: int| 0 <= j < a.seqs@.len() ==> #[trigger] b.seqs@[j] == a.seqs@[j],
-        b.seqs@.last().phase is Free && b.seqs@.last().emptied(),
-    ensures
-        b.inv(),
-{
-    assert forall|j: int| 0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies j
-        < a.seqs@.len() by {}
-    assert forall|m: int| 0 <= m < b.running@.len() implies #[trigger] b.sits_at(m) by {
-        assert(a.seqs@[a.running@[m] as int].live());
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
-        j as u32,
-    ) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && (#[trigger] b.seqs@[j]).live() implies b.running@.contains(
-        j as u32,
-    ) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-    }
-    assert forall|j: int, g: int|
-        #![trigger b.seqs@[j], b.groups@[g]]
-        0 <= j < b.seqs@.len() && 0 <= g < b.groups@.len()
-            && b.seqs@[j].phase is Running implies b.table_ok(j, g) by {
-        assert(b.seqs@[j] == a.seqs@[j]);
-        assert(seat_ok(a.seqs@[j], a.groups@[g].seat(a.seqs@[j].seat as int), a.config.block_size));
-    }
-    assert forall|x: int, y: int|
-        #![trigger b.seqs@[x], b.seqs@[y]]
-        0 <= x < b.seqs@.len() && 0 <= y < b.seqs@.len() && x != y && b.seqs@[x].live()
-            && b.seqs@[y].live() implies b.seqs@[x].seat != b.seqs@[y].seat by {
-        assert(a.seqs@[x].live() && a.seqs@[y].live());
-    }
-}
-
 /// A sequence came to the end of the waiting queue, in a free entry.
 pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
     requires
@@ -96,9 +52,6 @@ pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
     ensures
         b.inv(),
 {
-    assert forall|m: int| 0 <= m < a.waiting@.len() implies (#[trigger] a.waiting@[m]) != i by {
-        assert(!(a.seqs@[a.waiting@[m] as int].phase is Free));
-    }
     assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
         if m < a.waiting@.len() {
             assert(b.waiting@[m] == a.waiting@[m]);
@@ -120,31 +73,6 @@ pub(super) proof fn lemma_entered(a: Scheduler, b: Scheduler, i: int)
     assert forall|m: int| 0 <= m < b.free_entries@.len() implies #[trigger] b.free_at(m) by {
         assert(a.free_entries@.contains(a.free_entries@[m]));
         assert(a.free_entries@[m] != i);
-    }
-    lemma_idle_entry(a, b, i);
-}
-
-/// An aborted sequence stays in the waiting queue until it is at the front.
-pub(super) proof fn lemma_dropped(a: Scheduler, b: Scheduler, i: int)
-    requires
-        a.inv(),
-        0 <= i < a.seqs@.len(),
-        a.seqs@[i].phase is Waiting,
-        b.only_seq(&a, i),
-        b == (Scheduler { seqs: b.seqs, ..a }),
-        b.seqs@[i].phase is Dropped && b.seqs@[i].emptied(),
-        a.draft == 0,
-    ensures
-        b.inv(),
-{
-    assert forall|m: int| 0 <= m < b.waiting@.len() implies #[trigger] b.waits_at(m) by {
-        assert(a.waiting@[m] < a.seqs@.len());
-    }
-    assert forall|j: int|
-        0 <= j < b.seqs@.len() && queued(#[trigger] b.seqs@[j]) implies b.waiting@.contains(
-        j as u32,
-    ) by {
-        assert(queued(a.seqs@[j]));
     }
     lemma_idle_entry(a, b, i);
 }

@@ -19,11 +19,6 @@ impl Scheduler {
         ensures
             b.settled(),
     {
-        assert forall|j: int| 0 <= j < b.seqs@.len() implies drained(#[trigger] b.seqs@[j]) by {
-            if j != i {
-                assert(drained(self.seqs@[j]));
-            }
-        }
     }
 
     /// A sequence alone has room for all its tokens.
@@ -45,8 +40,6 @@ impl Scheduler {
     {
         let s = self.seqs@[i];
         let c = self.config;
-        assert(s.live());
-        assert(s.wf(c));
         assert(blocks <= c.capacity) by (nonlinear_arith)
             requires
                 blocks * c.block_size < to + c.block_size,
@@ -59,7 +52,6 @@ impl Scheduler {
             s.seat as int,
             blocks,
         ) by {
-            assert(group_ok(c, self.groups@[g]));
             assert forall|t: int| 0 <= t < self.groups@[g].seats() && t != s.seat implies (
             #[trigger] self.groups@[g].seat(t)).table.len() == 0 by {
                 lemma_all_but_one(self.free_seats@, c.max_seqs as int, s.seat, t as u32);
@@ -91,12 +83,9 @@ pub(super) proof fn lemma_grew(a: Scheduler, b: Scheduler, i: int)
     ) by {
         let v = a.groups@[g].seat(seat);
         let w = b.groups@[g].seat(seat);
-        assert(seat_ok(a.seqs@[i], v, a.config.block_size));
-        assert(extends(v, w));
         lemma_extends_holds(v, w, a.seqs@[i].tokens@, a.seqs@[i].computed as int);
         lemma_mul_le(v.table.len(), w.table.len(), a.config.block_size as nat);
     }
-    lemma_one_seat(a, b, i);
 }
 
 /// `n - 1` different numbers below `n` without `x` are all of them.
@@ -119,15 +108,6 @@ pub(super) proof fn lemma_all_but_one(list: Seq<u32>, n: int, x: u32, t: u32)
         let ints = set.map(f);
         vstd::set_lib::lemma_map_size(set, ints, f);
         let range = vstd::set_lib::set_int_range(0, n).remove(x as int).remove(t as int);
-        vstd::set_lib::lemma_int_range(0, n);
-        assert(ints.subset_of(range)) by {
-            assert forall|v: int| #[trigger] ints.contains(v) implies range.contains(v) by {
-                let u = choose|u: u32| set.contains(u) && f(u) == v;
-                assert(list.contains(u));
-                let k = list.index_of(u);
-                assert(list[k] == u);
-            }
-        }
         vstd::set_lib::lemma_len_subset(ints, range);
     }
 }

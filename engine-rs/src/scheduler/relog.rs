@@ -81,7 +81,6 @@ impl Scheduler {
     {
         assert forall|g: int, t: spec_fn(int, int) -> int|
             0 <= g < b.groups@.len() implies #[trigger] mirrors_seat(b.groups@[g], t, s) by {
-            assert(group_ok(self.config, self.groups@[g]));
             assert(logged(self.groups@[g], b.groups@[g]));
             assert(mirrors_seat(self.groups@[g], t, s));
         }
@@ -103,17 +102,6 @@ impl Scheduler {
         );
         let all = self.free_seats@ + taken;
         let (free, last) = (self.free_seats@.len() as int, all[all.len() - 1]);
-        assert forall|k: int| 0 <= k < all.len() implies (#[trigger] all[k])
-            < self.config.max_seqs by {
-            assert(k >= free ==> self.seqs@[self.running@[k - free] as int].live());
-        }
-        assert forall|j: int, k: int|
-            0 <= j < all.len() && 0 <= k < all.len() && j != k implies all[j] != all[k] by {
-            assert(j >= free ==> self.seqs@[self.running@[j - free] as int].live());
-            assert(k >= free ==> self.seqs@[self.running@[k - free] as int].live());
-            assert(j < free ==> self.free_seats@.contains(all[j]));
-            assert(k < free ==> self.free_seats@.contains(all[k]));
-        }
         if s != last {
             lemma_all_but_one(all.drop_last(), self.config.max_seqs as int, last, s);
         }
@@ -186,7 +174,6 @@ impl Scheduler {
             decreases self.groups@.len() - g,
         {
             let ghost prev = self.groups@;
-            assert(group_ok(before.config, self.groups@[g as int]));
             self.groups[g].relog(seat as usize);
             proof {
                 lemma_relogged(prev[g as int], self.groups@[g as int], seat);
@@ -215,12 +202,6 @@ impl Scheduler {
         {
             ids.push(self.plans[k].id);
             k += 1;
-            proof {
-                assert(ids@ =~= self.plans@.take(k as int).map_values(|p: PlanRecord| p.id));
-            }
-        }
-        proof {
-            assert(self.plans@.take(k as int) =~= self.plans@);
         }
         ids
     }

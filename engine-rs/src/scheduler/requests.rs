@@ -244,16 +244,10 @@ impl Scheduler {
                 &&& final(self).seqs@.len() > old(self).seqs@.len() ==> i == old(self).seqs@.len()
             },
     {
-        let ghost before = *self;
         if self.free_entries.len() > 0 {
             let last = self.free_entries.len() - 1;
             let i = self.free_entries[last];
             self.free_entries.truncate(last);
-            proof {
-                assert forall|k: int| 0 <= k < last implies #[trigger] self.free_entries@[k]
-                    == before.free_entries@[k] by {}
-                assert(before.free_entries@[last as int] == i);
-            }
             return Some(i);
         }
         if self.seqs.len() >= u32::MAX as usize {
@@ -278,17 +272,6 @@ impl Scheduler {
                 parent: None,
             },
         );
-        proof {
-            assert forall|k: int| 0 <= k < before.queue@.len() implies (
-            #[trigger] before.queue@[k]).seq != i by {}
-            assert(!self.free_entries@.contains(i)) by {
-                assert forall|k: int| 0 <= k < self.free_entries@.len() implies (
-                #[trigger] self.free_entries@[k]) != i by {}
-            }
-            assert(forall|j: int|
-                0 <= j < before.seqs@.len() ==> #[trigger] self.seqs@[j] == before.seqs@[j]);
-            lemma_pushed_entry(before, *self);
-        }
         Some(i)
     }
 }

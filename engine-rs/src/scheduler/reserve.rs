@@ -52,7 +52,6 @@ impl Scheduler {
         let ghost before = *self;
         let seat = self.seqs[i as usize].seat;
         let blocks = blocks_for(to, self.config.block_size);
-        assert(before.seqs@[i as int].live());
         assert(before.seqs@[i as int].wf(before.config));
         let ok = grow_all(Ghost(self.config), &mut self.groups, seat, blocks);
         proof {
@@ -170,7 +169,7 @@ impl Scheduler {
             proof {
                 lemma_refines_trans(before, prev, *self);
                 assert(self.running@ =~= before.running@.take(self.running@.len() as int));
-                self.lemma_draft_kept(prev, k as int);
+                self.lemma_draft_kept(prev, k as int, k as int);
                 let y = prev.running@.last() as int;
                 prev.lemma_still_see(*self, y, prev.seqs@[y].seat as int);
                 if before.settled() {

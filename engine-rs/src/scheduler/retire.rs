@@ -47,12 +47,6 @@ impl Scheduler {
             seq.generation += 1;
             self.free_entries.push(i);
         }
-        proof {
-            let (a, b) = (old(self).free_entries@, self.free_entries@);
-            assert forall|j: u32| j != i && #[trigger] b.contains(j) implies a.contains(j) by {
-                assert(a[b.index_of(j)] == j);
-            }
-        }
     }
 
     /// The `k`-th running sequence, over and with nothing in flight, leaves.
@@ -75,10 +69,6 @@ impl Scheduler {
     {
         let ghost before = *self;
         let i = self.running.remove(k);
-        proof {
-            assert(before.running@[k as int] == i);
-            assert(before.seqs@[i as int].live());
-        }
         let seat = self.seqs[i as usize].seat;
         release_all(Ghost(self.config), &mut self.groups, seat);
         self.free_seats.push(seat);
@@ -108,16 +98,6 @@ impl Scheduler {
             self.waiting_ok(),
             self.free_entries_ok(),
     {
-        assert forall|m: int| 0 <= m < self.waiting@.len() implies #[trigger] self.waits_at(m) by {
-            assert(before.waiting@[m] != i);
-        }
-        lemma_entry_freed(before, *self, i);
-        assert forall|j: int|
-            0 <= j < self.seqs@.len() && queued(
-                #[trigger] self.seqs@[j],
-            ) implies self.waiting@.contains(j as u32) by {
-            assert(self.seqs@[j] == before.seqs@[j]);
-        }
     }
 
     /// What runs is as it was.

@@ -32,7 +32,6 @@ impl Scheduler {
             self.seqs@[i as int].planned + n == goal(self.seqs@[i as int]),
     {
         let s = &self.seqs[i as usize];
-        assert(s.wf(self.config));
         let known = s.tokens.len() as u32 + s.pending;
         if known < s.max_len {
             known - s.planned
@@ -62,18 +61,12 @@ impl Scheduler {
             final(self).inv(),
             refines(*old(self), *final(self)),
             final(self).only_seq(old(self), i as int),
-            groups_frame(
-                old(self).config,
-                old(self).groups@,
-                final(self).groups@,
-                old(self).seqs@[i as int].seat as int,
-            ),
+            final(self).only_seat(old(self), old(self).seqs@[i as int].seat as int),
             final(self).still_see(old(self)),
             final(self).running == old(self).running,
             final(self).waiting == old(self).waiting,
-            final(self).plans == old(self).plans,
+            final(self).same_plans(old(self)),
             final(self).free_seats == old(self).free_seats,
-            final(self).next_plan == old(self).next_plan,
             final(self).seqs@[i as int].phase is Running,
             final(self).draft == old(self).draft + 1,
             final(self).draft_rows == old(self).draft_rows + n,
@@ -86,7 +79,6 @@ impl Scheduler {
             }),
     {
         let seq = &self.seqs[i as usize];
-        assert(seq.wf(self.config));
         let known = seq.tokens.len() as u32 + seq.pending;
         let from = seq.planned;
         let to = from + n;
@@ -137,7 +129,6 @@ impl Scheduler {
             self.seqs@[i].seat < self.config.max_seqs,
             all_writable(self.groups@, self.seqs@[i].seat as int, from, to, self.config.block_size),
     {
-        assert(self.seqs@[i].live());
         assert forall|g: int| 0 <= g < self.groups@.len() implies writable(
             (#[trigger] self.groups@[g]).seat(self.seqs@[i].seat as int),
             from,
@@ -164,22 +155,6 @@ impl Scheduler {
         ensures
             all_hold(b.seqs@[i], b.groups@, self.seqs@[i].seat as int, b.config.block_size),
     {
-        let s = self.seqs@[i];
-        assert forall|g: int| 0 <= g < b.groups@.len() implies seat_ok(
-            b.seqs@[i],
-            (#[trigger] b.groups@[g]).seat(s.seat as int),
-            b.config.block_size,
-        ) by {
-            let v = self.groups@[g].seat(s.seat as int);
-            let w = b.groups@[g].seat(s.seat as int);
-            assert(seat_ok(s, v, self.config.block_size));
-            assert(b.seqs@[i].planned <= v.table.len() * self.config.block_size);
-            assert forall|p: int| w.kept <= p < s.computed implies #[trigger] w.kv[p] == Some(
-                s.tokens@.take(p + 1),
-            ) by {
-                assert(v.kv[p] == Some(s.tokens@.take(p + 1)));
-            }
-        }
     }
 }
 

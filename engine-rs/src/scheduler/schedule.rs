@@ -243,7 +243,7 @@ impl Scheduler {
                     if !reserved {
                         proof {
                             assert(self.draft_within(k as int));
-                            self.lemma_draft_grows(k as int, self.running@.len() as int);
+                            self.lemma_draft_kept(*self, k as int, self.running@.len() as int);
                         }
                         return (left, false);
                     }
@@ -270,18 +270,18 @@ impl Scheduler {
                     }
                 } else {
                     proof {
-                        self.lemma_draft_grows(k as int, k + 1);
+                        self.lemma_draft_kept(*self, k as int, k + 1);
                     }
                 }
             } else {
                 proof {
-                    self.lemma_draft_grows(k as int, k + 1);
+                    self.lemma_draft_kept(*self, k as int, k + 1);
                 }
             }
             k += 1;
         }
         proof {
-            self.lemma_draft_grows(k as int, self.running@.len() as int);
+            self.lemma_draft_kept(*self, k as int, self.running@.len() as int);
         }
         (left, clear)
     }

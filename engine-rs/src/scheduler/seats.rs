@@ -28,10 +28,8 @@ impl Scheduler {
             final(self).running@ == old(self).running@.drop_last(),
             final(self).waiting@ == seq![old(self).running@.last()] + old(self).waiting@,
             final(self).same_work(old(self)),
-            groups_frame(
-                old(self).config,
-                old(self).groups@,
-                final(self).groups@,
+            final(self).only_seat(
+                old(self),
                 old(self).seqs@[old(self).running@.last() as int].seat as int,
             ),
     {

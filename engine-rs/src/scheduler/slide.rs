@@ -88,9 +88,6 @@ fn slide_all(
                 ),
         decreases groups@.len() - g,
     {
-        let ghost prev = groups@;
-        assert(group_ok(c, groups@[g as int]));
-        assert(prev[g as int] == before[g as int]);
         let n = unseen_blocks(groups[g].count_window(), computed, block_size);
         groups[g].slide(seat as usize, n);
         proof {
@@ -101,8 +98,6 @@ fn slide_all(
             if w.freed <= n {
                 lemma_mul_le(w.freed, n as nat, block_size as nat);
             }
-            lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
         }
         g += 1;
     }
@@ -132,7 +127,6 @@ impl Scheduler {
                     0 <= h < g ==> (#[trigger] self.groups@[h]).seat(seat as int).freed == 0,
             decreases self.groups@.len() - g,
         {
-            assert(group_ok(self.config, self.groups@[g as int]));
             if self.groups[g].has_slid(seat as usize) {
                 return true;
             }
@@ -200,7 +194,6 @@ impl Scheduler {
             decreases self.running@.len() - k,
         {
             let i = self.running[k];
-            assert(self.seqs@[self.running@[k as int] as int].live());
             if self.seqs[i as usize].is_running() {
                 let ghost before = *self;
                 self.slide(i);
@@ -223,39 +216,14 @@ impl Scheduler {
             refines(*old(self), *final(self)),
             *final(self) == (Scheduler { groups: final(self).groups, ..*old(self) }),
             final(self).sees_its_blocks(i as int),
-            groups_frame(
-                old(self).config,
-                old(self).groups@,
-                final(self).groups@,
-                old(self).seqs@[i as int].seat as int,
-            ),
+            final(self).only_seat(old(self), old(self).seqs@[i as int].seat as int),
     {
         let ghost before = *self;
         let seq = &self.seqs[i as usize];
         let (seat, computed) = (seq.seat, seq.computed);
-        assert(before.seqs@[i as int].live());
         let size = self.config.block_size;
         slide_all(Ghost(self.config), &mut self.groups, seat, computed, size);
         proof {
-            assert forall|g: int| 0 <= g < self.groups@.len() implies seat_ok(
-                self.seqs@[i as int],
-                (#[trigger] self.groups@[g]).seat(seat as int),
-                size,
-            ) by {
-                let (v, w) = (
-                    before.groups@[g].seat(seat as int),
-                    self.groups@[g].seat(seat as int),
-                );
-                assert(seat_ok(before.seqs@[i as int], v, size));
-                assert(slid_unseen(
-                    before.groups@[g],
-                    self.groups@[g],
-                    seat as int,
-                    computed as int,
-                    size,
-                ));
-            }
-            lemma_one_seat(before, *self, i as int);
             lemma_slide_refines(before, *self, i as int);
         }
     }

@@ -68,13 +68,7 @@ pub fn release_all(Ghost(c): Ghost<Config>, groups: &mut Vec<LayerGroup>, seat: 
                 0 <= h < g ==> (#[trigger] groups@[h]).seat(seat as int).table.len() == 0,
         decreases groups@.len() - g,
     {
-        let ghost prev = groups@;
-        assert(group_ok(c, groups@[g as int]));
         groups[g].release(seat as usize);
-        proof {
-            lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
-        }
         g += 1;
     }
 }
@@ -145,7 +139,6 @@ pub fn grow_all(
     {
         let ghost prev = groups@;
         proof {
-            assert(group_ok(c, groups@[g as int]));
             lemma_row_fits(c, groups@[g as int].row_len(), blocks as nat);
             prev[g as int].lemma_bounds(seat as int);
         }
@@ -174,7 +167,6 @@ pub fn grow_all(
             assert(grew(before[g as int], groups@[g as int], seat as int));
         }
         if !grown {
-            assert(lacks(before[g as int], seat as int, blocks as int));
             ok = false;
         }
         g += 1;
@@ -291,17 +283,10 @@ pub fn dirty_all(
             all_writable(before, seat as int, from as int, to as int, c.block_size),
         decreases groups@.len() - g,
     {
-        let ghost prev = groups@;
         proof {
-            assert(group_ok(c, groups@[g as int]));
-            assert(prev[g as int] == before[g as int]);
             groups@[g as int].lemma_bounds(seat as int);
         }
         groups[g].dirty(seat as usize, from as usize, to as usize);
-        proof {
-            lemma_logged_none(prev[g as int], groups@[g as int], seat as int);
-            lemma_next_cached(c, before, prev, groups@, g as int, seat as int);
-        }
         g += 1;
     }
 }

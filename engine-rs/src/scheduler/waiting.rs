@@ -60,7 +60,8 @@ impl Scheduler {
                 self.forget_front();
                 proof {
                     lemma_refines_trans(*old(self), before, *self);
-                    self.lemma_draft_kept(before, before.running@.len() as int);
+                    let n = before.running@.len() as int;
+                    self.lemma_draft_kept(before, n, n);
                     before.lemma_still_see(*self, i as int, -1);
                     if before.settled() {
                         before.lemma_settled_kept(*self, i as int);
@@ -81,7 +82,8 @@ impl Scheduler {
             let k = self.running.len() - 1;
             proof {
                 assert(self.running@[k as int] == i);
-                self.lemma_draft_kept(before, before.running@.len() as int);
+                let n = before.running@.len() as int;
+                self.lemma_draft_kept(before, n, n);
                 assert(self.seqs@[self.running@[k as int] as int].live());
                 assert(self.seqs@[i as int].wf(self.config));
                 if before.settled() {
@@ -111,7 +113,7 @@ impl Scheduler {
                 self.preempt_last();
                 proof {
                     lemma_refines_trans(*old(self), mid, *self);
-                    self.lemma_draft_kept(mid, k as int);
+                    self.lemma_draft_kept(mid, k as int, k as int);
                     mid.lemma_still_see(*self, i as int, mid.seqs@[i as int].seat as int);
                     assert(self.running@ =~= before.running@);
                     if mid.settled() {
@@ -173,7 +175,6 @@ impl Scheduler {
             busy ==> self.running@.len() > 0,
     {
         let seq = &self.seqs[i as usize];
-        assert(seq.wf(self.config));
         match seq.parent {
             Some((j, generation)) => {
                 if j as usize >= self.seqs.len() {
@@ -181,12 +182,6 @@ impl Scheduler {
                 }
                 let parent = &self.seqs[j as usize];
                 let running = parent.is_running();
-                proof {
-                    if running {
-                        assert(self.seqs@[j as int].live());
-                        assert(self.running@.contains(j));
-                    }
-                }
                 running && parent.generation == generation && parent.computed < seq.prompt_len
                     && seq.tokens.len() == seq.prompt_len as usize
             },
@@ -233,9 +228,6 @@ impl Scheduler {
         ensures
             b.eldest_served(o),
     {
-        assert(b.running@.take(self.running@.len() as int)[0] == b.running@[0]);
-        let n = o.queue@.len() as int;
-        assert(b.queue@.take(self.queue@.len() as int)[n] == b.queue@[n]);
     }
 }
 
