@@ -1,7 +1,5 @@
 //! A request comes in.
 use super::*;
-#[cfg(verus_only)]
-use vosti_spec::proofs::engine::lemma_init;
 use vstd::prelude::*;
 
 verus! {
@@ -21,25 +19,6 @@ pub open spec fn new_link(s: Scheduler) -> Link {
         evicted: false,
     };
     Link { engine, names: Seq::empty(), may: ISet::new(|t: Tables| t.len() == s.groups@.len()) }
-}
-
-pub proof fn lemma_new_linked(s: Scheduler)
-    requires
-        s.config.wf(),
-        s.groups@.len() > 0,
-        forall|g: int, t: int|
-            #![trigger s.groups@[g].seat(t)]
-            0 <= g < s.groups@.len() && 0 <= t < s.groups@[g].seats() ==> s.groups@[g].seat(
-                t,
-            ).table.len() == 0,
-        s.seqs@.len() == 0 && s.plans@.len() == 0 && s.queue@.len() == 0 && s.draft == 0,
-        forall|g: int, x: int|
-            #![trigger s.groups@[g].cached(x)]
-            0 <= g < s.groups@.len() ==> s.groups@[g].cached(x) is None,
-    ensures
-        linked(s, new_link(s)),
-        model::init(new_link(s).engine),
-{
 }
 
 /// A sequence came into entry `i`, where there was none.

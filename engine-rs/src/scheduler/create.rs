@@ -294,9 +294,6 @@ impl Scheduler {
             preemptions: 0,
             hits: 0,
         };
-        proof {
-            lemma_new_linked(s);
-        }
         Ok(s)
     }
 }
