@@ -22,7 +22,7 @@ from typing import Any
 from mutation import Edit, Mutant, apply
 from proof_hints import hint, innermost
 from rust_source import Source
-from verus_tool import Verus, VerusError
+from verus_tool import Verus, VerusError, every_core
 
 CONTRACT = re.compile(
     r"(postcondition|precondition|invariant|decreases) not satisfied|possible arithmetic"
@@ -164,7 +164,7 @@ class Court:
         (self.root / "engine-rs/src/lib.rs").touch()
         command = ["cargo", "verus", "focus", "-p", self.crate, "--locked", "--target-dir",
                    str(self.target), "--message-format=json", "--", "--no-report-long-running",
-                   "--multiple-errors", "5", *_only(files)]  # fmt: skip
+                   "--multiple-errors", "5", *every_core(), *_only(files)]  # fmt: skip
         done = subprocess.run(
             command, cwd=self.root, env=self.verus.environment, capture_output=True, text=True
         )

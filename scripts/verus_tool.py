@@ -59,6 +59,8 @@ class Verus:
         """Exit code, and `(verified, errors, seconds)` of each summary line as it comes."""
         command = ["cargo", "verus", "verify", *options, "--locked", "--target-dir", str(target)]
         command += ["--fwd-verus-args-to", "roots", "--", "--no-report-long-running", *arguments]
+        if not any(argument.startswith("--num-threads") for argument in arguments):
+            command += every_core()
         results, start = [], time.monotonic()
         with subprocess.Popen(
             command,
@@ -92,6 +94,11 @@ class Verus:
             [program, "--version"], env=self.environment, capture_output=True, text=True
         )
         return done.stdout.splitlines()[0].strip() if done.stdout else "unknown"
+
+
+def every_core() -> list[str]:
+    """Verus's options to use every core; by itself it leaves one idle, half of a small machine."""
+    return ["--num-threads", str(os.cpu_count() or 1)]
 
 
 def find_verus() -> Verus:
