@@ -21,6 +21,12 @@ CLASSES = (
 
 UNUSED_LANES = "the lanes that are masked are neither stored nor added"
 ONE_TILE = "the small specialisation has one whole tile of columns and GROUP_N = 1"
+PAST_THE_COUNT = "a row of the tile past its count: it is neither stored nor read by another"
+PAST_THE_KEYS = (
+    "a padding tile stores nothing, and no row of a tile sees a key past its last position"
+)
+UNSEEN = "a key that no row of the tile sees has weight +0.0"
+EQUAL_LOGITS = "another function where the bound falls among equal logits, which no run had"
 EXPLAINED: tuple[tuple[str, str, str], ...] = (
     ("linear", "tl.program_id", ONE_TILE),
     ("linear", "column < N", ONE_TILE),
@@ -45,6 +51,34 @@ EXPLAINED: tuple[tuple[str, str, str], ...] = (
     ("attention_combine", "first_split = tl.maximum", "0 and 1 lie in the same split"),
     ("attention_combine", "real = (head < HEADS)", "BLOCK_H divides HEADS: there is no such head"),
     ("attention_combine", "for base in range", "one more step, in which no row sees a split"),
+    *(
+        (kernel, part, text)
+        for kernel in ("attention_splits", "attention_whole")
+        for part, text in (
+            ("position = tl.load(positions_ptr + row", PAST_THE_COUNT),
+            ("key_end = tl.load", PAST_THE_KEYS),
+            ("key_start = tl.maximum", UNSEEN),
+            ("q = tl.load", PAST_THE_COUNT),
+            ("state = tl.load", PAST_THE_COUNT),
+            ("pages = tl.load", "a page past the tile's last key is never read"),
+            ("present = ", UNSEEN),
+            ("v = tl.load", UNSEEN),
+            ("sees = has_live_key", "another function where a window begins at a block's last key"),
+        )
+    ),
+    ("rope_kv_write", "value = tl.load", "every lane holds a head: no lane is masked"),
+    ("rope_kv_write", "flagged = ", "another function where some V is not finite and K is"),
+    ("sandwich_norm", "weight = tl.load", "the lanes past the row hold 0 and are not stored"),
+    (
+        "sample",
+        "flip = ",
+        "a shift by the width is undefined; the interpreter gives the sign again",
+    ),
+    ("sample", "none = ", "the search for the id of a tie begins one lower and ends at the same"),
+    ("sample", "kept = passes", "another function where a logit is the bound, which no run had"),
+    ("sample", "one = (none", EQUAL_LOGITS),
+    ("sample", "digit", EQUAL_LOGITS),
+    ("sample", "token += 1", EQUAL_LOGITS),
 )
 """Kernel, part of the changed line, why its rows are the same; the first that fits."""
 
@@ -56,7 +90,9 @@ kernel is changed, and the analyzer judges the result by the contract. It is ask
 row is a function of its own data, not which function: a mutant that computes another function of
 the row alone has to stay proved. Every mutant that stays proved was run under Triton's interpreter,
 12 pairs of launches each: no pair told the row apart (that would be an error of the analyzer), and
-its rows were compared with the shipped kernel's.
+its rows were compared with the shipped kernel's. Of attention_whole, rope_kv_write and sample each
+sixth mutant was taken (`--share 6`; three pairs of launches each for sample), of sandwich_norm each
+second, of the others every one.
 
 - unequal: rejected, with a counterexample; not analysable: rejected without one;
 - another row function: proved, and its rows are other ones, alike in every launch;
