@@ -34,6 +34,7 @@ ASSERTION = re.compile(
 )
 LIMIT = re.compile(r"rlimit|[Rr]esource limit|timed out")
 HINTS = 12
+SEEDS = (0, 1, 2)
 
 
 @dataclass
@@ -87,13 +88,7 @@ class Court:
 
     def _judge(self, batch: list[Job]) -> list[Job]:
         """Settles jobs; returns those to be judged again."""
-        compiled, errors = self._run(batch)
-        by_job: dict[int, list[dict[str, Any]]] = {}
-        for error in errors:
-            if (index := self._culprit(batch, error)) is not None:
-                by_job.setdefault(index, []).append(error)
-            elif compiled:
-                raise VerusError(f"an error outside the mutants: {error['rendered']}")
+        compiled, by_job, errors = self._errors(batch)
         if not compiled:
             if not by_job:
                 raise VerusError(f"cannot tell which mutant does not compile: {errors}")
@@ -108,6 +103,28 @@ class Court:
             elif job.verdict == "rejected" and job.hints:
                 again.append(Job(job.mutant, job, job.hints))
         return again
+
+    def _errors(
+        self, batch: list[Job]
+    ) -> tuple[bool, dict[int, list[dict[str, Any]]], list[dict[str, Any]]]:
+        """Whether a batch compiles, the errors of each job by its index, and all errors.
+
+        What the solver finds in one function also depends on what it was asked before: an error
+        that no mutant can have made is its whim, and the batch is verified with another seed.
+        """
+        for seed in SEEDS:
+            compiled, errors = self._run(batch, seed)
+            by_job: dict[int, list[dict[str, Any]]] = {}
+            outside = []
+            for error in errors:
+                if (index := self._culprit(batch, error)) is not None:
+                    by_job.setdefault(index, []).append(error)
+                else:
+                    outside.append(error)
+            if not (compiled and outside):
+                return compiled, by_job, errors
+            print(f"with seed {seed}, outside the mutants: {outside[0]['rendered']}", flush=True)
+        raise VerusError(f"an error outside the mutants: {outside[0]['rendered']}")
 
     @staticmethod
     def _not_compiled(job: Job) -> None:
@@ -156,7 +173,7 @@ class Court:
                 edits += [edit for edits_of_one in job.hints.values() for edit in edits_of_one]
         return apply(self._text(file), tuple(edits))
 
-    def _run(self, batch: list[Job]) -> tuple[bool, list[dict[str, Any]]]:
+    def _run(self, batch: list[Job], seed: int = 0) -> tuple[bool, list[dict[str, Any]]]:
         """Verifies with the batch's changes: whether it came to a result, and the errors."""
         files = {job.mutant.file for job in batch}
         for file in files:
@@ -164,7 +181,8 @@ class Court:
         (self.root / "engine-rs/src/lib.rs").touch()
         command = ["cargo", "verus", "focus", "-p", self.crate, "--locked", "--target-dir",
                    str(self.target), "--message-format=json", "--", "--no-report-long-running",
-                   "--multiple-errors", "5", *every_core(), *_only(files)]  # fmt: skip
+                   "--multiple-errors", "5", f"--smt-option=smt.random_seed={seed}",
+                   *every_core(), *_only(files)]  # fmt: skip
         done = subprocess.run(
             command, cwd=self.root, env=self.verus.environment, capture_output=True, text=True
         )

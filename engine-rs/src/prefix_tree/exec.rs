@@ -85,6 +85,9 @@ impl PrefixTree {
         let ghost chain = self.chains@[k as int];
         let ghost mut i: int = 0;
         let mut b = self.heads[k];
+        proof {
+            assert(self.bucket_ok(k as int));
+        }
         while b != NONE
             invariant
                 self.inv(),

@@ -68,6 +68,7 @@ impl PrefixTree {
                 == was.stored(c) by {
                 assert(copied.stored(c) == was.stored(c));
             }
+            assert(copied.stored(b as int) == toks);
             lemma_register(&was, self, b, parent, salt, toks);
         }
         Some(id)
@@ -120,10 +121,12 @@ impl PrefixTree {
             o += 1;
         }
         proof {
+            assert(self.stored(b as int) =~= tokens@.subrange(start as int, start + size));
             assert forall|c: int| 0 <= c < n && c != b implies #[trigger] self.stored(c)
                 == was.stored(c) by {
                 lemma_slice(n, size as int, c);
                 lemma_slices_apart(size as int, b as int, c);
+                assert(self.stored(c) =~= was.stored(c));
             }
         }
     }
@@ -145,6 +148,7 @@ impl PrefixTree {
         let ghost at = chain.index_of(b);
         let ghost mut i: int = 0;
         proof {
+            assert(chain[at] == b);
             assert(self.bucket_ok(k as int));
             assert(chain[0] == self.heads@[k as int]);
         }

@@ -18,6 +18,13 @@ pub proof fn lemma_find(v: TreeView, size: int, b: int, parent: u64, salt: u64, 
         v.has(parent, salt, toks),
         v.find(parent, salt, toks) == b,
 {
+    let c = v.find(parent, salt, toks);
+    assert(v.is_at(c, parent, salt, toks));
+    if b < c {
+        assert(v.nodes[b] is Some && v.nodes[c] is Some);
+    } else if c < b {
+        assert(v.nodes[c] is Some && v.nodes[b] is Some);
+    }
 }
 
 /// A new node keeps the tree sound.
@@ -39,9 +46,31 @@ pub proof fn lemma_register_view(
     ensures
         v.register(b, parent, salt, toks).ok(size),
 {
+    let w = v.register(b, parent, salt, toks);
+    assert forall|c: int|
+        0 <= c < w.nodes.len() && (#[trigger] w.nodes[c]) is Some implies w.node_ok(
+        size,
+        w.nodes[c]->0,
+    ) by {
+        if c != b {
+            assert(v.nodes[c] is Some);
+            assert(v.node_ok(size, v.nodes[c]->0));
+        }
+    }
     assert forall|c: int| 0 <= c < v.nodes.len() && (#[trigger] v.nodes[c]) is Some implies !(
     v.nodes[c]->0).is(parent, salt, toks) && (v.nodes[c]->0).id < v.prefixes.len() by {
         assert(!v.is_at(c, parent, salt, toks));
+        assert(v.node_ok(size, v.nodes[c]->0));
+    }
+    assert forall|c: int, d: int|
+        #![trigger w.nodes[c], w.nodes[d]]
+        0 <= c < d < w.nodes.len() && w.nodes[c] is Some && w.nodes[d] is Some implies ({
+        let x = w.nodes[c]->0;
+        let y = w.nodes[d]->0;
+        x.id != y.id && !x.is(y.parent, y.salt, y.toks)
+    }) by {
+        assert(c == b || v.nodes[c] is Some);
+        assert(d == b || v.nodes[d] is Some);
     }
 }
 
@@ -73,6 +102,8 @@ pub proof fn lemma_walk_register(
         let p = v.walk(size, salt2, way, k - 1)->0;
         let block = block_of(way, size, k - 1);
         let c = v.find(p, salt2, block);
+        assert(v.is_at(c, p, salt2, block));
+        assert(w.is_at(c, p, salt2, block));
         lemma_find(w, size, c, p, salt2, block);
     }
 }
@@ -87,6 +118,7 @@ pub proof fn lemma_walk_on(v: TreeView, size: int, b: int, salt: u64, way: Seq<u
     ensures
         v.walk(size, salt, way, k + 1) == Some((v.nodes[b]->0).id),
 {
+    lemma_find(v, size, b, v.walk(size, salt, way, k)->0, salt, block_of(way, size, k));
 }
 
 /// A lookup follows the way to its end.
@@ -124,6 +156,14 @@ pub proof fn lemma_unregister_view(v: TreeView, size: int, b: u32)
     ensures
         v.unregister(b).ok(size),
 {
+    let w = v.unregister(b);
+    assert forall|c: int|
+        0 <= c < w.nodes.len() && (#[trigger] w.nodes[c]) is Some implies w.node_ok(
+        size,
+        w.nodes[c]->0,
+    ) by {
+        assert(v.node_ok(size, v.nodes[c]->0));
+    }
 }
 
 } // verus!

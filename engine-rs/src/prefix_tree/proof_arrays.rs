@@ -85,6 +85,37 @@ pub(super) proof fn lemma_register(
     }
     assert forall|j: int| 0 <= j < now.chains@.len() implies #[trigger] now.bucket_ok(j) by {
         assert(was.bucket_ok(j));
+        let old = was.chains@[j];
+        let new = now.chains@[j];
+        assert forall|i: int| 0 <= i < old.len() implies #[trigger] old[i] != b && new[if j == k {
+            i + 1
+        } else {
+            i
+        }] == old[i] by {}
+        if j == k {
+            assert forall|i: int| 0 <= i < new.len() implies now.chain@[#[trigger] new[i] as int]
+                == entry(new, i + 1) by {
+                if i > 0 {
+                    assert(new[i] == old[i - 1]);
+                    assert(was.chain@[old[i - 1] as int] == entry(old, i));
+                }
+            }
+            assert forall|i: int| 0 <= i < new.len() implies (#[trigger] new[i])
+                < now.state@.nodes.len() && now.state@.nodes[new[i] as int] is Some
+                && now.bucket@[new[i] as int] == k by {
+                if i > 0 {
+                    assert(new[i] == old[i - 1]);
+                }
+            }
+            assert forall|i: int, l: int|
+                #![trigger new[i], new[l]]
+                0 <= i < l < new.len() implies new[i] != new[l] by {
+                assert(new[l] == old[l - 1]);
+                if i > 0 {
+                    assert(new[i] == old[i - 1]);
+                }
+            }
+        }
     }
     assert forall|c: int|
         0 <= c < now.state@.nodes.len() && (#[trigger] now.state@.nodes[c]) is Some implies {

@@ -50,6 +50,8 @@ pub proof fn lemma_walk_prefix(v: TreeView, size: int, salt: u64, way: Seq<u32>,
     decreases k,
 {
     if k == 0 {
+        assert(0 * size == 0);
+        assert(way.take(0) =~= v.prefixes[0]);
         0
     } else {
         assert((k - 1) * size + size == k * size && 0 <= (k - 1) * size) by (nonlinear_arith)
@@ -61,6 +63,7 @@ pub proof fn lemma_walk_prefix(v: TreeView, size: int, salt: u64, way: Seq<u32>,
         let p = v.walk(size, salt, way, k - 1)->0;
         let block = block_of(way, size, k - 1);
         let b = v.find(p, salt, block);
+        assert(v.is_at(b, p, salt, block));
         assert(v.node_ok(size, v.nodes[b]->0));
         assert(way.take((k - 1) * size) + block =~= way.take(k * size));
         assert(v.is_node(b, (v.nodes[b]->0).id, salt));
@@ -88,9 +91,14 @@ pub proof fn lemma_rooted_walk(v: TreeView, size: int, salt: u64, way: Seq<u32>,
             k >= 1,
             size >= 1,
     ;
+    assert(v.node_ok(size, x));
     let before = v.prefixes[x.parent as int];
     let whole = before + x.toks;
     assert(whole == way.take(k * size));
+    assert(before.len() == (k - 1) * size);
+    assert forall|i: int| 0 <= i < before.len() implies before[i] == #[trigger] way[i] by {
+        assert(whole[i] == before[i]);
+    }
     assert(before =~= way.take((k - 1) * size));
     assert forall|i: int| 0 <= i < size implies #[trigger] x.toks[i] == block[i] by {
         assert(whole[before.len() + i] == x.toks[i]);
@@ -135,6 +143,7 @@ pub proof fn lemma_hit_walk(v: TreeView, size: int, salt: u64, way: Seq<u32>, i:
     let p = v.walk(size, salt, way, i)->0;
     if i < max && i * size + size <= way.len() && v.has(p, salt, block_of(way, size, i)) {
         assert((i + 1) * size == i * size + size) by (nonlinear_arith);
+        assert(v.walk(size, salt, way, i + 1) is Some);
         lemma_hit_walk(v, size, salt, way, i + 1, max);
     }
 }
@@ -182,11 +191,12 @@ proof fn lemma_hit_at_most(v: TreeView, w: TreeView, size: int, salt: u64, way: 
     ensures
         v.hit(size, salt, way, 0, 0, max) <= w.hit(size, salt, way, 0, 0, max),
 {
+    assert(0 * size == 0);
     lemma_hit_walk(v, size, salt, way, 0, max);
     lemma_hit_walk(w, size, salt, way, 0, max);
     let h = v.hit(size, salt, way, 0, 0, max);
     if h > 0 {
-        lemma_walk_prefix(v, size, salt, way, h);
+        let b = lemma_walk_prefix(v, size, salt, way, h);
         assert(has_prefix(v, salt, way.take(h * size)));
         assert(has_prefix(w, salt, way.take(h * size)));
         let c = choose|c: int| #[trigger] w.ends(c, salt, way.take(h * size));
@@ -220,6 +230,16 @@ pub proof fn lemma_register_rooted(
         if id != 0 {
             let c = choose|c: int| #[trigger] v.is_node(c, id, other);
             assert(w.is_node(c, id, other));
+        }
+    }
+    assert forall|c: int|
+        0 <= c < w.nodes.len() && (#[trigger] w.nodes[c] matches Some(x) && x.salt
+            == other) implies w.reaches((w.nodes[c]->0).parent, other) by {
+        if c != b {
+            assert(v.nodes[c] == w.nodes[c]);
+            assert(v.reaches((v.nodes[c]->0).parent, other));
+        } else {
+            assert(v.reaches(parent, other));
         }
     }
 }

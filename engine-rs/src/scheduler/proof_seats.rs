@@ -108,6 +108,14 @@ pub proof fn lemma_left_seat(a: Scheduler, b: Scheduler, i: int, k: int)
         assert(a.queue@[m].seq != i);
         assert(b.seqs@[a.queue@[m].seq as int] == a.seqs@[a.queue@[m].seq as int]);
     }
+    assert forall|m: int| #![trigger b.queue@[m]] b.in_draft(m) implies draft_entry_ok(
+        b.queue@[m],
+        b.seqs@[b.queue@[m].seq as int],
+    ) by {
+        lemma_entries_some(a.queue@, m);
+        assert(a.in_draft(m));
+        assert(b.queued_at(m));
+    }
 }
 
 } // verus!
