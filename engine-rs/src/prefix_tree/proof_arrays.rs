@@ -138,34 +138,75 @@ pub(super) proof fn lemma_register(
     }
 }
 
+/// The arrays from which block `b`, at place `at` of its bucket, is taken out.
+pub(super) open spec fn taken_out(was: &PrefixTree, now: &PrefixTree, b: u32, at: int) -> bool {
+    let k = was.bucket@[b as int] as int;
+    let chain = was.chains@[k];
+    &&& b < was.state@.nodes.len()
+    &&& was.state@.nodes[b as int] is Some
+    &&& now.state@ == was.state@.unregister(b)
+    &&& now.block_size == was.block_size
+    &&& now.mask == was.mask
+    &&& now.next_id == was.next_id
+    &&& now.tokens == was.tokens
+    &&& now.id@ == was.id@.update(b as int, 0)
+    &&& now.parent == was.parent
+    &&& now.salt == was.salt
+    &&& now.bucket == was.bucket
+    &&& 0 <= at < chain.len()
+    &&& chain[at] == b
+    &&& now.chains@ == was.chains@.update(k, chain.remove(at))
+    &&& at == 0 ==> now.heads@ == was.heads@.update(k, was.chain@[b as int]) && now.chain
+        == was.chain
+    &&& at > 0 ==> now.heads == was.heads && now.chain@ == was.chain@.update(
+        chain[at - 1] as int,
+        was.chain@[b as int],
+    )
+}
+
+/// The bucket from which it is taken is whole.
+proof fn lemma_taken_bucket(was: &PrefixTree, now: &PrefixTree, b: u32, at: int)
+    requires
+        was.inv(),
+        taken_out(was, now, b, at),
+    ensures
+        now.bucket_ok(was.bucket@[b as int] as int),
+{
+    let k = was.bucket@[b as int] as int;
+    assert(k < was.chains@.len());
+    assert(was.bucket_ok(k));
+    let old = was.chains@[k];
+    let new = now.chains@[k];
+    assert forall|i: int| 0 <= i < new.len() implies (#[trigger] new[i]) == old[if i < at {
+        i
+    } else {
+        i + 1
+    }] && new[i] != b by {}
+    assert forall|i: int| 0 <= i < new.len() implies now.chain@[#[trigger] new[i] as int] == entry(
+        new,
+        i + 1,
+    ) by {
+        let l = if i < at {
+            i
+        } else {
+            i + 1
+        };
+        assert(was.chain@[old[l] as int] == entry(old, l + 1));
+        assert(was.chain@[old[at] as int] == entry(old, at + 1));
+        if at > 0 && old[l] == old[at - 1] {
+            assert(l == at - 1);
+        }
+    }
+    assert(now.heads@[k] == entry(new, 0)) by {
+        assert(was.chain@[old[at] as int] == entry(old, at + 1));
+    }
+}
+
 /// The arrays after `unregister` represent the tree.
 pub(super) proof fn lemma_unregister(was: &PrefixTree, now: &PrefixTree, b: u32, at: int)
     requires
         was.inv(),
-        b < was.state@.nodes.len(),
-        was.state@.nodes[b as int] is Some,
-        now.state@ == was.state@.unregister(b),
-        now.block_size == was.block_size,
-        now.mask == was.mask,
-        now.next_id == was.next_id,
-        now.tokens == was.tokens,
-        now.id@ == was.id@.update(b as int, 0),
-        now.parent == was.parent,
-        now.salt == was.salt,
-        now.bucket == was.bucket,
-        ({
-            let k = was.bucket@[b as int] as int;
-            let chain = was.chains@[k];
-            &&& 0 <= at < chain.len()
-            &&& chain[at] == b
-            &&& now.chains@ == was.chains@.update(k, chain.remove(at))
-            &&& at == 0 ==> now.heads@ == was.heads@.update(k, was.chain@[b as int]) && now.chain
-                == was.chain
-            &&& at > 0 ==> now.heads == was.heads && now.chain@ == was.chain@.update(
-                chain[at - 1] as int,
-                was.chain@[b as int],
-            )
-        }),
+        taken_out(was, now, b, at),
     ensures
         now.inv(),
 {
@@ -179,28 +220,10 @@ pub(super) proof fn lemma_unregister(was: &PrefixTree, now: &PrefixTree, b: u32,
     }
     assert forall|j: int| 0 <= j < now.chains@.len() implies #[trigger] now.bucket_ok(j) by {
         assert(was.bucket_ok(j));
-        let old = was.chains@[j];
-        let new = now.chains@[j];
         if j == k {
-            assert forall|i: int| 0 <= i < new.len() implies (#[trigger] new[i]) == old[if i < at {
-                i
-            } else {
-                i + 1
-            }] && new[i] != b by {}
-            assert forall|i: int| 0 <= i < new.len() implies now.chain@[#[trigger] new[i] as int]
-                == entry(new, i + 1) by {
-                let l = if i < at {
-                    i
-                } else {
-                    i + 1
-                };
-                assert(was.chain@[old[l] as int] == entry(old, l + 1));
-                assert(was.chain@[old[at] as int] == entry(old, at + 1));
-                if at > 0 && old[l] == old[at - 1] {
-                    assert(l == at - 1);
-                }
-            }
+            lemma_taken_bucket(was, now, b, at);
         } else {
+            let old = was.chains@[j];
             assert forall|i: int| 0 <= i < old.len() implies #[trigger] old[i] != b && (at > 0
                 ==> old[i] != was.chains@[k][at - 1]) by {}
         }
