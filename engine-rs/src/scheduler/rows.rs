@@ -63,6 +63,13 @@ impl Scheduler {
             final(self).only_seq(old(self), i as int),
             final(self).only_seat(old(self), old(self).seqs@[i as int].seat as int),
             final(self).still_see(old(self)),
+            all_dirtied(
+                old(self).groups@,
+                final(self).groups@,
+                old(self).seqs@[i as int].seat as int,
+                old(self).seqs@[i as int].planned as int,
+                old(self).seqs@[i as int].planned + n,
+            ),
             final(self).running == old(self).running,
             final(self).waiting == old(self).waiting,
             final(self).same_plans(old(self)),
@@ -108,7 +115,7 @@ impl Scheduler {
         }
         dirty_all(Ghost(before.config), &mut self.groups, e.seat, from, to);
         proof {
-            before.lemma_dirtied(*self, i as int, from as int);
+            before.lemma_dirtied(*self, i as int, from as int, to as int);
             lemma_same_lists(before, *self, i as int);
             before.lemma_still_see(*self, i as int, e.seat as int);
             lemma_unseen(before, *self);
@@ -140,7 +147,7 @@ impl Scheduler {
     }
 
     /// What is computed is still there.
-    proof fn lemma_dirtied(&self, b: Scheduler, i: int, from: int)
+    proof fn lemma_dirtied(&self, b: Scheduler, i: int, from: int, to: int)
         requires
             self.inv(),
             0 <= i < self.seqs@.len(),
@@ -150,7 +157,7 @@ impl Scheduler {
             b.seqs@[i].tokens == self.seqs@[i].tokens,
             b.seqs@[i].computed == self.seqs@[i].computed,
             self.covers(i, b.seqs@[i].planned as int),
-            all_dirtied(self.groups@, b.groups@, self.seqs@[i].seat as int, from),
+            all_dirtied(self.groups@, b.groups@, self.seqs@[i].seat as int, from, to),
             b.groups@.len() == self.groups@.len(),
         ensures
             all_hold(b.seqs@[i], b.groups@, self.seqs@[i].seat as int, b.config.block_size),

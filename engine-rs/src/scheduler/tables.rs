@@ -232,17 +232,25 @@ pub fn blocks_for(n: u32, block_size: u32) -> (k: usize)
     }
 }
 
-/// The same view but for the content of positions from `from` on.
-pub open spec fn dirtied(a: SeatView, b: SeatView, from: int) -> bool {
+/// What positions `from..to` hold is unknown; before them, and else, the view is the same.
+pub open spec fn dirtied(a: SeatView, b: SeatView, from: int, to: int) -> bool {
     &&& b.table == a.table
     &&& b.freed == a.freed && b.kept == a.kept
     &&& b.sealed == a.sealed
     &&& b.kv.len() == a.kv.len()
     &&& forall|p: int| 0 <= p < from && p < a.kv.len() ==> #[trigger] b.kv[p] == a.kv[p]
+    &&& forall|p: int| 0 <= from <= p < to && p < a.kv.len() ==> (#[trigger] b.kv[p]) is None
 }
 
-pub open spec fn all_dirtied(a: Seq<LayerGroup>, b: Seq<LayerGroup>, seat: int, from: int) -> bool {
-    forall|g: int| 0 <= g < b.len() ==> dirtied(a[g].seat(seat), (#[trigger] b[g]).seat(seat), from)
+pub open spec fn all_dirtied(
+    a: Seq<LayerGroup>,
+    b: Seq<LayerGroup>,
+    seat: int,
+    from: int,
+    to: int,
+) -> bool {
+    forall|g: int|
+        0 <= g < b.len() ==> dirtied(a[g].seat(seat), (#[trigger] b[g]).seat(seat), from, to)
 }
 
 /// A plan is about to write positions `from..to` of the seat: what is there is unknown until the
@@ -260,7 +268,7 @@ pub fn dirty_all(
         all_writable(old(groups)@, seat as int, from as int, to as int, c.block_size),
     ensures
         groups_frame(c, old(groups)@, final(groups)@, seat as int),
-        all_dirtied(old(groups)@, final(groups)@, seat as int, from as int),
+        all_dirtied(old(groups)@, final(groups)@, seat as int, from as int, to as int),
         same_cache(old(groups)@, final(groups)@),
 {
     let ghost before = groups@;
@@ -278,6 +286,7 @@ pub fn dirty_all(
                     before[h].seat(seat as int),
                     (#[trigger] groups@[h]).seat(seat as int),
                     from as int,
+                    to as int,
                 ),
             forall|h: int| g <= h < groups@.len() ==> (#[trigger] groups@[h]) == before[h],
             all_writable(before, seat as int, from as int, to as int, c.block_size),
