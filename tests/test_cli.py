@@ -122,7 +122,7 @@ def test_chat(run) -> None:  # type: ignore[no-untyped-def]
         ([], "give a prompt"),
         (["x", "--max-tokens", "-1"], "max_tokens must be at least 1"),
         (["x", "--temperature", "-1"], "temperature"),
-        (["x", "--n", "0"], "n must be at least 1"),
+        (["x", "--n", "0"], "n must be 1 to 16384, not 0"),
         (["x", "--stop", ""], "stop string is empty"),
         (["x", "--num-blocks", "0"], "num_blocks must be at least 1"),
         (["x", "--block-size", "0"], "block_size"),
