@@ -197,8 +197,7 @@ def test_a_difference_names_bits_and_layer(windows_folder: Path) -> None:
     )
     assert found.difference["layer"] == "layer 1 of 3, counted from 0"
     by_batch = OwnEngine(str(windows_folder), "cpu", wrapper=sums.SumByBatch)
-    (many,) = quick_cells(engine, "neighbours-7")
-    found = Battery(by_batch, explain).run(many)
+    found = Battery(by_batch, explain).run(cell)
     assert found.difference is not None
     assert found.difference["layer"].startswith("layer 0, or what is no layer")
 
