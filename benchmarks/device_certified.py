@@ -12,36 +12,43 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from pyvosti import LLM, SamplingParams
+from pyvosti.analyzer.shapes import PUBLISHED
+from pyvosti.triton_kernels.schedule import Shape
 from tiny_models import Family, save_tiny_model
 
-EIGHT_B = {
-    "hidden_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-}  # fmt: skip
+
+def sizes(shape: Shape, layers: int) -> dict[str, Any]:
+    """The shape as transformers' configurations spell it, but for the number of layers."""
+    return {
+        "hidden_size": shape.hidden, "intermediate_size": shape.ffn, "num_hidden_layers": layers,
+        "num_attention_heads": shape.heads, "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_dim, "vocab_size": shape.vocab,
+        "max_position_embeddings": shape.max_model_len, "rms_norm_eps": shape.rms_eps,
+    }  # fmt: skip
+
+
 LLAMA_ROPE = {
     "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
     "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
 }  # fmt: skip
+LLAMA, QWEN, GEMMA = (PUBLISHED[name] for name in ("llama-3.1-8b", "qwen3-8b", "gemma-3-1b"))
+LAYER_TYPES = ("full_attention", "sliding_attention")
 MODELS = {
-    "Llama 3.1 8B": Family("LlamaConfig", "LlamaForCausalLM", EIGHT_B | {
-        "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 131072,
+    "Llama 3.1 8B": Family("LlamaConfig", "LlamaForCausalLM", sizes(LLAMA, 2) | {
         "rope_parameters": LLAMA_ROPE,
     }),
-    "Qwen3 8B": Family("Qwen3Config", "Qwen3ForCausalLM", EIGHT_B | {
-        "intermediate_size": 12288, "head_dim": 128, "vocab_size": 151936,
-        "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
+    "Qwen3 8B": Family("Qwen3Config", "Qwen3ForCausalLM", sizes(QWEN, 2) | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
     }),
-    "Gemma 3 1B": Family("Gemma3TextConfig", "Gemma3ForCausalLM", {
-        "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 6,
-        "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 262144,
-        "max_position_embeddings": 32768, "rms_norm_eps": 1e-6, "query_pre_attn_scalar": 256,
-        "sliding_window": 512, "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
+    "Gemma 3 1B": Family("Gemma3TextConfig", "Gemma3ForCausalLM", sizes(GEMMA, 6) | {
+        "query_pre_attn_scalar": GEMMA.head_dim, "sliding_window": GEMMA.windows[1],
+        "layer_types": [LAYER_TYPES[group] for group in GEMMA.layer_groups[:6]],
         "rope_parameters": {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
             "full_attention": {"rope_type": "default", "rope_theta": 1000000.0},
